@@ -1,0 +1,2 @@
+// Package fetchwire is the part of the Kafka protocol a mirror needs.
+package fetchwire

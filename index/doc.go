@@ -1,0 +1,2 @@
+// Package index is the offset, time and transaction indexes of one segment.
+package index

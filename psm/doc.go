@@ -1,0 +1,2 @@
+// Package psm is producer state of one partition.
+package psm

@@ -1,0 +1,2 @@
+// Package replicator is the mirror agent.
+package replicator
