@@ -1,0 +1,190 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Leader returns the partition's leader and leader epoch, the newest that any running broker's metadata shows.
+func (c *Cluster) Leader(ctx context.Context, topic string, p int32) (PartitionState, error) {
+	newest := PartitionState{Leader: -1, LeaderEpoch: -1}
+	var last error
+	for _, b := range c.brokers {
+		if !b.Running() {
+			continue
+		}
+		t, err := c.Topic(ctx, b.ID, topic)
+		if err != nil || int(p) >= len(t.Partitions) {
+			last = err
+			continue
+		}
+		if s := t.Partitions[p]; s.LeaderEpoch >= newest.LeaderEpoch {
+			newest = s
+		}
+	}
+	if newest.LeaderEpoch < 0 {
+		return newest, fmt.Errorf("no broker shows %s-%d: %w", topic, p, last)
+	}
+	return newest, nil
+}
+
+// Reassign gives a partition new replicas, preferred leader first, and waits until they are all in sync.
+func (c *Cluster) Reassign(ctx context.Context, topic string, p int32, replicas []int32) error {
+	var req kadm.AlterPartitionAssignmentsReq
+	req.Assign(topic, p, replicas)
+	resp, err := c.admin.AlterPartitionAssignments(ctx, req)
+	if err != nil {
+		return fmt.Errorf("reassign %s-%d: %w", topic, p, err)
+	}
+	if err := resp[topic][p].Err; err != nil {
+		return fmt.Errorf("reassign %s-%d: %w: %s", topic, p, err, resp[topic][p].ErrMessage)
+	}
+	_, err = c.AwaitPartition(ctx, topic, p, "reassigned", func(s PartitionState) bool {
+		return slices.Equal(s.Replicas, replicas) && len(s.ISR) == len(replicas)
+	})
+	return err
+}
+
+// MoveLeader makes broker to, one of the partition's replicas, its leader by a preferred election, and waits until every
+// running broker shows it.
+func (c *Cluster) MoveLeader(ctx context.Context, topic string, p, to int32) error {
+	now, err := c.Leader(ctx, topic, p)
+	if err != nil {
+		return err
+	}
+	if now.Leader == to {
+		return nil
+	}
+	order := append([]int32{to}, slices.DeleteFunc(slices.Clone(now.Replicas), func(id int32) bool { return id == to })...)
+	if !slices.Equal(order, now.Replicas) {
+		if err := c.Reassign(ctx, topic, p, order); err != nil {
+			return err
+		}
+	}
+	if err := c.elect(ctx, kadm.ElectPreferredReplica, topic, p); err != nil {
+		return err
+	}
+	_, err = c.AwaitPartition(ctx, topic, p, fmt.Sprintf("led by %d", to), func(s PartitionState) bool {
+		return s.Leader == to
+	})
+	return err
+}
+
+// ElectUnclean makes a live replica the leader although it may lack acknowledged records, and returns the new state.
+func (c *Cluster) ElectUnclean(ctx context.Context, topic string, p int32) (PartitionState, error) {
+	if err := c.elect(ctx, kadm.ElectLiveReplica, topic, p); err != nil {
+		return PartitionState{}, err
+	}
+	return c.AwaitPartition(ctx, topic, p, "led", func(s PartitionState) bool { return s.Leader > 0 })
+}
+
+func (c *Cluster) elect(ctx context.Context, how kadm.ElectLeadersHow, topic string, p int32) error {
+	var set kadm.TopicsSet
+	set.Add(topic, p)
+	resp, err := c.admin.ElectLeaders(ctx, how, set)
+	if err != nil {
+		return fmt.Errorf("elect leader of %s-%d: %w", topic, p, err)
+	}
+	if r := resp[topic][p]; r.Err != nil && r.Err != kerr.ElectionNotNeeded {
+		return fmt.Errorf("elect leader of %s-%d: %w: %s", topic, p, r.Err, r.ErrMessage)
+	}
+	return nil
+}
+
+// Offsets returns the partition's log start offset and its end: the high watermark, or with committed the last stable
+// offset.
+func (c *Cluster) Offsets(ctx context.Context, topic string, p int32, committed bool) (start, end int64, err error) {
+	for _, ask := range []struct {
+		timestamp int64
+		into      *int64
+	}{{-2, &start}, {-1, &end}} {
+		rp := kmsg.NewListOffsetsRequestTopicPartition()
+		rp.Partition, rp.Timestamp = p, ask.timestamp
+		t := kmsg.NewListOffsetsRequestTopic()
+		t.Topic, t.Partitions = topic, append(t.Partitions, rp)
+		req := kmsg.NewPtrListOffsetsRequest()
+		req.ReplicaID, req.Topics = -1, append(req.Topics, t)
+		if committed {
+			req.IsolationLevel = 1
+		}
+		resp, err := req.RequestWith(ctx, c.client)
+		if err != nil {
+			return 0, 0, fmt.Errorf("offsets of %s-%d: %w", topic, p, err)
+		}
+		rpart := resp.Topics[0].Partitions[0]
+		if err := codeError(rpart.ErrorCode, nil); err != nil {
+			return 0, 0, fmt.Errorf("offsets of %s-%d: %w", topic, p, err)
+		}
+		*ask.into = rpart.Offset
+	}
+	return start, end, nil
+}
+
+// Deny takes the operation on a topic away from everyone, all others staying allowed: with an authorizer that allows what
+// has no ACL, the first ACL of a topic would otherwise forbid the rest.
+func (c *Cluster) Deny(ctx context.Context, topic string, op kadm.ACLOperation) error {
+	everyone := "User:*"
+	allow := kadm.NewACLs().Topics(topic).Allow(everyone).AllowHosts("*").Operations(kadm.OpAll)
+	deny := kadm.NewACLs().Topics(topic).Deny(everyone).DenyHosts("*").Operations(op)
+	for _, acl := range []*kadm.ACLBuilder{allow, deny} {
+		res, err := c.admin.CreateACLs(ctx, acl.ResourcePatternType(kadm.ACLPatternLiteral))
+		if err != nil {
+			return fmt.Errorf("create ACLs of %s: %w", topic, err)
+		}
+		for _, r := range res {
+			if r.Err != nil {
+				return fmt.Errorf("create ACL of %s: %w: %s", topic, r.Err, r.ErrMessage)
+			}
+		}
+	}
+	return nil
+}
+
+// Grant undoes Deny.
+func (c *Cluster) Grant(ctx context.Context, topic string, op kadm.ACLOperation) error {
+	deny := kadm.NewACLs().Topics(topic).Deny("User:*").DenyHosts("*").Operations(op)
+	res, err := c.admin.DeleteACLs(ctx, deny.ResourcePatternType(kadm.ACLPatternLiteral))
+	if err != nil {
+		return fmt.Errorf("delete ACLs of %s: %w", topic, err)
+	}
+	for _, r := range res {
+		if r.Err != nil {
+			return fmt.Errorf("delete ACL of %s: %w: %s", topic, r.Err, r.ErrMessage)
+		}
+	}
+	return nil
+}
+
+// Records reads a partition as a consumer, from offset from up to the high watermark found at the call.
+func (c *Cluster) Records(ctx context.Context, topic string, p int32, from int64, opts ...kgo.Opt) ([]*kgo.Record, error) {
+	_, end, err := c.Offsets(ctx, topic, p, false)
+	if err != nil {
+		return nil, err
+	}
+	opts = append([]kgo.Opt{
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {p: kgo.NewOffset().At(from)}}),
+		kgo.KeepControlRecords(), kgo.FetchMaxWait(askTimeout / 10),
+	}, opts...)
+	cl, err := c.NewClient(opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	var got []*kgo.Record
+	for next := from; next < end; {
+		fetches := cl.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return got, fmt.Errorf("consume %s-%d at %d: %w", topic, p, next, err)
+		}
+		for _, r := range fetches.Records() {
+			got, next = append(got, r), r.Offset+1
+		}
+	}
+	return got, nil
+}
