@@ -65,6 +65,9 @@ func (d Dist) ToolIn(ctx context.Context, dir, class string, args ...string) (Ou
 	return out, nil
 }
 
+// ErrDumpFailed says that kafka-dump-log threw; what it printed before is lost.
+var ErrDumpFailed = errors.New("kafka-dump-log failed")
+
 // Dump is what kafka-dump-log printed about one file.
 type Dump struct {
 	File string // as given
@@ -74,12 +77,19 @@ type Dump struct {
 // DumpFiles runs one kafka-dump-log over many files with the given flags, and cuts its stdout into one piece a file. Paths
 // must not hold commas. The reports on stderr, which come after all files, are returned whole.
 func (d Dist) DumpFiles(ctx context.Context, files []string, flags ...string) (dumps []Dump, stderr string, err error) {
-	out, err := d.Tool(ctx, DumpLogSegments, append(flags, "--files", strings.Join(files, ","))...)
+	return d.DumpFilesIn(ctx, "", files, flags...)
+}
+
+// DumpFilesIn is DumpFiles for paths relative to a directory.
+func (d Dist) DumpFilesIn(
+	ctx context.Context, dir string, files []string, flags ...string,
+) (dumps []Dump, stderr string, err error) {
+	out, err := d.ToolIn(ctx, dir, DumpLogSegments, append(flags, "--files", strings.Join(files, ","))...)
 	if err != nil {
 		return nil, "", err
 	}
 	if out.ExitCode != 0 {
-		return nil, "", fmt.Errorf("kafka-dump-log: exit %d\n%s", out.ExitCode, out.Stderr)
+		return nil, "", fmt.Errorf("%w: exit %d\n%s", ErrDumpFailed, out.ExitCode, out.Stderr)
 	}
 	rest := string(out.Stdout)
 	for i, file := range files {
