@@ -1,8 +1,13 @@
 package replicator
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -28,17 +33,18 @@ type StartPosition struct {
 
 // MirrorConfig is one mirror: a source cluster and what of it is mirrored.
 type MirrorConfig struct {
-	Name            string
-	Client          ClientConfig
-	TopicsInclude   []string          // mirror.topics.include: names or RE2, matched whole
-	TopicsExclude   []string          // mirror.topics.exclude
-	Fetch           FetchConfig       // mirror.fetch.*
-	Start           StartPosition     // mirror.start.position
-	GapFail         bool              // mirror.gap.policy = fail
-	EpochPolicy     EpochPolicy       // mirror.leader.epoch.policy
-	UncleanElection bool              // mirror.unclean.leader.election.enable
-	PeerBootstrap   []string          // mirror.peer.bootstrap.servers
-	Reserved        map[string]string // keys of capabilities this version does not have
+	Name              string
+	Client            ClientConfig
+	TopicsInclude     []string          // mirror.topics.include: names or RE2, matched whole
+	TopicsExclude     []string          // mirror.topics.exclude
+	Fetch             FetchConfig       // mirror.fetch.*
+	Start             StartPosition     // mirror.start.position
+	GapFail           bool              // mirror.gap.policy = fail
+	EpochPolicy       EpochPolicy       // mirror.leader.epoch.policy
+	EpochPolicyChosen bool              // it was given, not chosen by default
+	UncleanElection   bool              // mirror.unclean.leader.election.enable
+	PeerBootstrap     []string          // mirror.peer.bootstrap.servers
+	Reserved          map[string]string // keys of capabilities this version does not have
 }
 
 // FetchConfig holds the mirror.fetch.* keys.
@@ -70,8 +76,72 @@ func DefaultMirrorConfig(name string) MirrorConfig {
 
 // Validate joins the faults of one mirror.
 func (m *MirrorConfig) Validate() error {
-	if !mirrorName.MatchString(m.Name) {
-		return fmt.Errorf("%w: mirror name %q", ErrConfig, m.Name)
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf("%w: mirror %s: "+format, append([]any{ErrConfig, m.Name}, args...)...))
+		}
 	}
-	return nil
+	fault(!mirrorName.MatchString(m.Name) || m.Name == "." || m.Name == "..",
+		"a name is 1 to 249 ASCII letters, digits, '.', '_' or '-'")
+	fault(strings.HasSuffix(m.Name, ".stopped") || strings.HasSuffix(m.Name, ".paused"),
+		"a name may not end in .stopped or .paused")
+	fault(len(m.Client.BootstrapServers) == 0, "bootstrap.servers is required")
+	if _, err := newTopicFilter(m.TopicsInclude, m.TopicsExclude); err != nil {
+		fault(true, "%w", err)
+	}
+	if err := m.Client.Validate(); err != nil {
+		fault(true, "%w", err)
+	}
+	return errors.Join(errs...)
+}
+
+// parseMirror reads one mirror's keys over the defaults of all mirrors, and names those without effect.
+func parseMirror(name string, defaults, own map[string]string) (MirrorConfig, []string, error) {
+	m := DefaultMirrorConfig(name)
+	var errs []error
+	var noEffect []string
+	apply := func(key, value, shown string) {
+		if isClientKey(key) {
+			m.Client.Security[key] = value
+			return
+		}
+		k := mirrorKeys[key]
+		if err := k.set(&m, value); err != nil {
+			errs = append(errs, fmt.Errorf("%w: %s: %w", ErrConfig, shown, err))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(defaults)) {
+		if _, mine := own[key]; !mine {
+			apply(key, defaults[key], key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		apply(key, own[key], "mirror."+name+"."+key)
+		if mirrorKeys[key].noEffect || clientKeys[key] == clientNoEffect {
+			noEffect = append(noEffect, key)
+		}
+	}
+	m.EpochPolicyChosen = m.EpochPolicy != EpochPolicyDefault
+	return m, noEffect, errors.Join(errs...)
+}
+
+func parseStartPosition(v string) (StartPosition, error) {
+	word, number, hasNumber := strings.Cut(v, ":")
+	switch {
+	case v == "earliest":
+		return StartPosition{At: StartEarliest}, nil
+	case v == "latest":
+		return StartPosition{At: StartLatest}, nil
+	case hasNumber && (word == "timestamp" || word == "offset"):
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 0 {
+			return StartPosition{}, fmt.Errorf("%q is not a whole number from 0", number)
+		}
+		if word == "timestamp" {
+			return StartPosition{At: StartTimestamp, Value: n}, nil
+		}
+		return StartPosition{At: StartOffset, Value: n}, nil
+	}
+	return StartPosition{}, fmt.Errorf("%q is none of earliest, latest, timestamp:MS, offset:N", v)
 }
