@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// TestCluster_ServesThroughMovesKillsAndRestarts drives one two-broker cluster through everything the other tests rely on.
+// TestCluster_ServesThroughMovesKillsAndRestarts drives a two-broker cluster through what the other tests rely on.
 func TestCluster_ServesThroughMovesKillsAndRestarts(t *testing.T) {
 	Require(t)
 	ctx := t.Context()
@@ -40,7 +40,8 @@ func TestCluster_ServesThroughMovesKillsAndRestarts(t *testing.T) {
 	if err := c.Broker(2).Kill(); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.AwaitPartition(ctx, "moved", 0, "led by 1", func(s PartitionState) bool { return s.Leader == 1 }); err != nil {
+	ledBy1 := func(s PartitionState) bool { return s.Leader == 1 }
+	if _, err := c.AwaitPartition(ctx, "moved", 0, "led by 1", ledBy1); err != nil {
 		t.Error(err)
 	}
 	if err := c.Broker(2).Start(ctx); err != nil {

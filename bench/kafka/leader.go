@@ -61,7 +61,8 @@ func (c *Cluster) MoveLeader(ctx context.Context, topic string, p, to int32) err
 	if now.Leader == to {
 		return nil
 	}
-	order := append([]int32{to}, slices.DeleteFunc(slices.Clone(now.Replicas), func(id int32) bool { return id == to })...)
+	others := slices.DeleteFunc(slices.Clone(now.Replicas), func(id int32) bool { return id == to })
+	order := append([]int32{to}, others...)
 	if !slices.Equal(order, now.Replicas) {
 		if err := c.Reassign(ctx, topic, p, order); err != nil {
 			return err
@@ -126,8 +127,8 @@ func (c *Cluster) Offsets(ctx context.Context, topic string, p int32, committed 
 	return start, end, nil
 }
 
-// Deny takes the operation on a topic away from everyone, all others staying allowed: with an authorizer that allows what
-// has no ACL, the first ACL of a topic would otherwise forbid the rest.
+// Deny takes the operation on a topic away from everyone, all others staying allowed: with an authorizer that allows
+// what has no ACL, the first ACL of a topic would otherwise forbid the rest.
 func (c *Cluster) Deny(ctx context.Context, topic string, op kadm.ACLOperation) error {
 	everyone := "User:*"
 	allow := kadm.NewACLs().Topics(topic).Allow(everyone).AllowHosts("*").Operations(kadm.OpAll)
@@ -162,7 +163,9 @@ func (c *Cluster) Grant(ctx context.Context, topic string, op kadm.ACLOperation)
 }
 
 // Records reads a partition as a consumer, from offset from up to the high watermark found at the call.
-func (c *Cluster) Records(ctx context.Context, topic string, p int32, from int64, opts ...kgo.Opt) ([]*kgo.Record, error) {
+func (c *Cluster) Records(
+	ctx context.Context, topic string, p int32, from int64, opts ...kgo.Opt,
+) ([]*kgo.Record, error) {
 	_, end, err := c.Offsets(ctx, topic, p, false)
 	if err != nil {
 		return nil, err

@@ -22,11 +22,13 @@ const metadataDir = "__cluster_metadata-0"
 
 // shows says how each image came about.
 var shows = map[string]string{
-	"clean":     "after an orderly stop, with one transaction open",
-	"killed":    "after kill -9: preallocated index files of active segments, no clean shutdown marker, two transactions open",
+	"clean": "after an orderly stop, with one transaction open",
+	"killed": "after kill -9: preallocated index files of active segments, no clean shutdown marker, " +
+		"two transactions open",
 	"recovered": "killed, after the restart that recovered it and an orderly stop",
-	"rebuilt":   "recovered, after a start that found only the .log files, partition.metadata and log start offsets, and an orderly stop",
-	"tv1":       "after an orderly stop of a cluster with transaction.version 1: markers carry the epoch of the data",
+	"rebuilt": "recovered, after a start that found only the .log files, partition.metadata and log start offsets, " +
+		"and an orderly stop",
+	"tv1": "after an orderly stop of a cluster with transaction.version 1: markers carry the epoch of the data",
 }
 
 // manifest says how an image was made.
@@ -96,8 +98,8 @@ func copyLogDir(from, to string) error {
 	})
 }
 
-// dump writes dump/<partition>/<file>.txt for every .log (deep), index and snapshot, <file>.data.txt for the .log files of
-// clean with their keys and values, and dump/stderr.<kind>.txt where the tool reported something.
+// dump writes dump/<partition>/<file>.txt for every .log (deep), index and snapshot, <file>.data.txt for the .log files
+// of clean with their keys and values, and dump/stderr.<kind>.txt where the tool reported something.
 func (w *writer) dump(ctx context.Context, root string, m *manifest) error {
 	logDir := filepath.Join(root, "logdir")
 	files, err := filepath.Glob(filepath.Join(logDir, "*-0", "*"))

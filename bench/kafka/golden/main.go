@@ -1,7 +1,3 @@
-// Command golden writes testdata/golden: whole log directories made by a real Kafka, with what kafka-dump-log says about
-// their files. Tests compare our code with them; our code never writes them.
-//
-//	go run ./bench/kafka/golden -out testdata/golden
 package main
 
 import (
@@ -42,8 +38,8 @@ func run(ctx context.Context, log *slog.Logger, out string) error {
 	return tv1Image(ctx, log, out)
 }
 
-// mainImages runs one broker through its life: clean is taken after an orderly stop, killed after kill -9, recovered after
-// the restart that followed and another orderly stop, and rebuilt after a start with nothing but the .log files.
+// mainImages runs one broker through its life: clean is taken after an orderly stop, killed after kill -9, recovered
+// after the restart that followed and another orderly stop, and rebuilt after a start with nothing but the .log files.
 func mainImages(ctx context.Context, log *slog.Logger, out string) (err error) {
 	w, err := newWriter(ctx, log, out, nil)
 	if err != nil {

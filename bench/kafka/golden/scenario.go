@@ -194,9 +194,10 @@ func (w *writer) compaction(ctx context.Context) error {
 			p.Begin(), p.Send(ctx, "compact", 0, record("k3", "committed"), record("k4", "committed")), p.Commit(ctx))
 	}))
 	err = errors.Join(err, send(kafka.ProducerConfig{Codec: "zstd"}, record("k4", "gone"), &kgo.Record{Key: []byte("k4")}))
+	ninety := strings.Repeat("y", 90)
 	for i := range 12 {
-		err = errors.Join(err, send(kafka.ProducerConfig{Codec: kafka.Codecs()[i%5]},
-			record(fmt.Sprintf("k%d", i%4), fmt.Sprintf("round %d", i)), record(fmt.Sprintf("own-%d", i), strings.Repeat("y", 90))))
+		again, own := record(fmt.Sprintf("k%d", i%4), fmt.Sprintf("round %d", i)), record(fmt.Sprintf("own-%d", i), ninety)
+		err = errors.Join(err, send(kafka.ProducerConfig{Codec: kafka.Codecs()[i%5]}, again, own))
 	}
 	if err != nil {
 		return err
