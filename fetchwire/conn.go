@@ -3,6 +3,10 @@ package fetchwire
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
+	"math"
+	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -10,63 +14,297 @@ import (
 
 // DialConfig says how to reach a broker.
 type DialConfig struct {
-	Addr               string // host:port
-	ClientID           string // client.id
-	TLS                *tls.Config
+	Addr               string         // host:port
+	ClientID           string         // client.id
+	TLS                *tls.Config    // nil = plaintext; ServerName defaults to the host
 	SASL               sasl.Mechanism // nil = none
 	DialTimeout        time.Duration  // connect, TLS, ApiVersions and SASL together; 0 = 30 s
-	RequestTimeout     time.Duration  // request.timeout.ms: silence tolerated while waiting for or inside a response; 0 = 30 s
+	RequestTimeout     time.Duration  // request.timeout.ms: silence tolerated in a request or response; 0 = 30 s
 	MaxFrameBytes      int32          // of responses read whole; 0 = DefaultMaxFrameBytes
 	ReceiveBufferBytes int            // replica.socket.receive.buffer.bytes; 0 = the system's
 }
 
-// Conn is a connection to one broker. One request is in flight at a time. Owner only, but for Close.
-type Conn struct {
-	cfg    DialConfig
-	stream FetchStream
+const defaultTimeout = 30 * time.Second
+
+func (c DialConfig) withDefaults() DialConfig {
+	if c.DialTimeout <= 0 {
+		c.DialTimeout = defaultTimeout
+	}
+	if c.RequestTimeout <= 0 {
+		c.RequestTimeout = defaultTimeout
+	}
+	if c.MaxFrameBytes <= 0 {
+		c.MaxFrameBytes = DefaultMaxFrameBytes
+	}
+	return c
 }
 
-// Dial connects, does the TLS handshake, asks for ApiVersions and authenticates.
-//
-// Errors: *NotKafkaError when the port speaks TLS or HTTP, KafkaError for a code, ctx's cause when cancelled.
-func Dial(ctx context.Context, cfg DialConfig) (*Conn, error) { return &Conn{cfg: cfg}, nil }
+// Conn is a connection to one broker. One request is in flight at a time. Owner only, but for Close.
+type Conn struct {
+	cfg      DialConfig
+	clientID *string
+	sock     *socket
+	versions [8]versionRange // of APIs(), in its order
 
-// Versions returns the broker's range for an API; ok is false when it does not offer it.
-func (c *Conn) Versions(apiKey int16) (minVersion, maxVersion int16, ok bool) { return 0, 0, false }
+	frame         frameReader // of responses read whole; shares the window with stream
+	stream        FetchStream
+	out, in       []byte // reused
+	correlationID int32
+	reading       bool      // a fetch response is on the way
+	reauthAt      time.Time // zero = never
+	broken        error     // the first failure
 
-// Version returns the version this connection uses for an API, the newest both sides know, or ErrUnsupportedVersion.
-func (c *Conn) Version(apiKey int16) (int16, error) { return 0, nil }
+	closed atomic.Bool
+}
+
+// versionRange is what a broker offers of one API.
+type versionRange struct {
+	lowest, highest int16
+	offered         bool
+}
+
+// message is what requests and responses share: a key, and a body in several versions.
+type message interface {
+	Key() int16
+	AppendTo(dst []byte, version int16) []byte
+	DecodeFrom(src []byte, version int16) error
+}
+
+// newConn wraps a connection on which nothing was sent.
+func newConn(nc net.Conn, cfg DialConfig) *Conn {
+	cfg = cfg.withDefaults()
+	c := &Conn{cfg: cfg, clientID: &cfg.ClientID, sock: &socket{net: nc, silence: cfg.RequestTimeout}}
+	window := make([]byte, headBufferBytes)
+	c.frame = frameReader{src: c.sock, buf: window}
+	c.stream.frame = frameReader{src: c.sock, buf: window}
+	c.stream.ended = c.streamEnded
+	return c
+}
 
 // Addr returns DialConfig.Addr.
 func (c *Conn) Addr() string { return c.cfg.Addr }
 
-// Metadata asks for brokers, topics and leaders.
+// Versions returns the broker's range for an API; ok is false when it does not offer it, or this package does not
+// speak it.
+func (c *Conn) Versions(apiKey int16) (minVersion, maxVersion int16, ok bool) {
+	for i, api := range APIs() {
+		if api.Key == apiKey {
+			v := c.versions[i]
+			return v.lowest, v.highest, v.offered
+		}
+	}
+	return 0, 0, false
+}
+
+// Version returns the version this connection uses for an API, the newest both sides know, or ErrUnsupportedVersion.
+func (c *Conn) Version(apiKey int16) (int16, error) {
+	api, _ := LookupAPI(apiKey)
+	lowest, highest, ok := c.Versions(apiKey)
+	if !ok {
+		return 0, fmt.Errorf("%w: %s does not offer %s", ErrUnsupportedVersion, c.cfg.Addr, APIName(apiKey))
+	}
+	version := min(api.Max, highest)
+	if version < max(api.Min, lowest) {
+		return 0, fmt.Errorf("%w: %s of %s is %d to %d, ours %d to %d",
+			ErrUnsupportedVersion, api.Name, c.cfg.Addr, lowest, highest, api.Min, api.Max)
+	}
+	return version, nil
+}
+
+// Metadata asks for brokers, topics and leaders. A non-zero top-level code (v13+) is returned as KafkaError.
 func (c *Conn) Metadata(ctx context.Context, req *MetadataRequest) (*MetadataResponse, error) {
-	return &MetadataResponse{}, nil
+	resp := &MetadataResponse{}
+	if err := c.call(ctx, req, resp); err != nil {
+		return nil, err
+	}
+	return resp, CodeError(resp.ErrorCode)
 }
 
-// DescribeCluster asks for the cluster id and its brokers.
+// DescribeCluster asks for the cluster id and its brokers. A non-zero code is returned as KafkaError.
 func (c *Conn) DescribeCluster(ctx context.Context, req *DescribeClusterRequest) (*DescribeClusterResponse, error) {
-	return &DescribeClusterResponse{}, nil
+	resp := &DescribeClusterResponse{}
+	if err := c.call(ctx, req, resp); err != nil {
+		return nil, err
+	}
+	if resp.ErrorCode != CodeNone {
+		return resp, KafkaError{Code: resp.ErrorCode, Message: deref(resp.ErrorMessage)}
+	}
+	return resp, nil
 }
 
-// ListOffsets asks for offsets by timestamp.
+// ListOffsets asks for offsets by timestamp. Codes are per partition. ErrReplicaID unless the request is a consumer's.
 func (c *Conn) ListOffsets(ctx context.Context, req *ListOffsetsRequest) (*ListOffsetsResponse, error) {
-	return &ListOffsetsResponse{}, nil
+	if req.ReplicaID >= 0 {
+		return nil, ErrReplicaID
+	}
+	resp := &ListOffsetsResponse{}
+	if err := c.call(ctx, req, resp); err != nil {
+		return nil, err
+	}
+	return resp, nil
 }
 
-// OffsetForLeaderEpoch asks where leader epochs end.
+// OffsetForLeaderEpoch asks where leader epochs end. Codes are per partition. ErrReplicaID unless the request is a
+// consumer's.
 func (c *Conn) OffsetForLeaderEpoch(ctx context.Context, req *OffsetForLeaderEpochRequest,
 ) (*OffsetForLeaderEpochResponse, error) {
-	return &OffsetForLeaderEpochResponse{}, nil
+	if req.ReplicaID >= 0 {
+		return nil, ErrReplicaID
+	}
+	resp := &OffsetForLeaderEpochResponse{}
+	if err := c.call(ctx, req, resp); err != nil {
+		return nil, err
+	}
+	return resp, nil
 }
 
 // Fetch sends a fetch request and returns when the response's head is there.
 //
-// The stream must be read until Next returns false before the Conn is used again. ctx stays in force until then.
+// The stream must be read until Next returns false before the Conn is used again (ErrBusy); ctx stays in force until
+// then. ErrReplicaID unless the request is a consumer's. The response may be larger than was asked for: a broker
+// sends a first batch whole.
 func (c *Conn) Fetch(ctx context.Context, req *FetchRequest) (*FetchStream, error) {
+	if req.ReplicaID >= 0 {
+		return nil, ErrReplicaID
+	}
+	version, err := c.Version(KeyFetch)
+	if err != nil {
+		return nil, err
+	}
+	version = fetchVersion(req, version)
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.maybeReauthenticate(ctx); err != nil {
+		return nil, c.leave(err)
+	}
+	if err := c.send(req, version); err != nil {
+		return nil, c.leave(err)
+	}
+	c.sock.silence = c.cfg.RequestTimeout + time.Duration(max(req.MaxWaitMs, 0))*time.Millisecond
+	err = c.stream.frame.begin(math.MaxInt32)
+	c.sock.silence = c.cfg.RequestTimeout
+	if err != nil {
+		return nil, c.leave(err)
+	}
+	c.reading = true
+	if err := c.stream.start(req, version, c.correlationID); err != nil {
+		return nil, err // the stream has told streamEnded
+	}
 	return &c.stream, nil
 }
 
+// fetchVersion lowers the negotiated version to what the request can say.
+func fetchVersion(req *FetchRequest, version int16) int16 {
+	if req.Version > 0 {
+		version = min(version, req.Version)
+	}
+	if version < 13 {
+		return version
+	}
+	for i := range req.Topics {
+		if req.Topics[i].TopicID == ([16]byte{}) {
+			return 12
+		}
+	}
+	return version
+}
+
 // Close closes the connection; a call under way fails. Any goroutine, any number of times.
-func (c *Conn) Close() error { return nil }
+func (c *Conn) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	return c.sock.close()
+}
+
+// call sends req in the negotiated version and decodes the answer into resp.
+func (c *Conn) call(ctx context.Context, req, resp message) error {
+	version, err := c.Version(req.Key())
+	if err != nil {
+		return err
+	}
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	err = c.maybeReauthenticate(ctx)
+	if err == nil {
+		err = c.exchange(req, resp, version)
+	}
+	return c.leave(err)
+}
+
+// exchange is one request and its response, between enter and leave.
+func (c *Conn) exchange(req, resp message, version int16) error {
+	if err := c.send(req, version); err != nil {
+		return err
+	}
+	body, err := c.receive(req.Key(), version, c.cfg.MaxFrameBytes)
+	if err != nil {
+		return err
+	}
+	return resp.DecodeFrom(body, version)
+}
+
+// send writes a request's frame with one write.
+func (c *Conn) send(req message, version int16) error {
+	c.correlationID++
+	h := RequestHeader{
+		APIKey: req.Key(), APIVersion: version, CorrelationID: c.correlationID, ClientID: c.clientID,
+	}
+	c.out = h.AppendTo(append(c.out[:0], 0, 0, 0, 0))
+	c.out = finishFrame(req.AppendTo(c.out, version), 0)
+	_, err := c.sock.Write(c.out)
+	return err
+}
+
+// receive reads a response whole and returns its body, valid until the next call.
+func (c *Conn) receive(key, version int16, limit int32) ([]byte, error) {
+	if err := c.frame.begin(limit); err != nil {
+		return nil, err
+	}
+	if cap(c.in) > keepFrameBytes {
+		c.in = nil
+	}
+	var err error
+	if c.in, err = c.frame.readAll(c.in); err != nil {
+		return nil, err
+	}
+	correlationID, body, err := decodeResponseHeader(c.in, key, version)
+	if err != nil {
+		return nil, err
+	}
+	if correlationID != c.correlationID {
+		return nil, fmt.Errorf("%w: correlation id %d, want %d", ErrCorrelation, correlationID, c.correlationID)
+	}
+	return body, nil
+}
+
+// enter refuses a connection that cannot take a request, and puts ctx in force.
+func (c *Conn) enter(ctx context.Context) error {
+	if c.broken != nil {
+		return fmt.Errorf("%w: %w", ErrConnBroken, c.broken)
+	}
+	if c.reading {
+		return ErrBusy
+	}
+	if c.closed.Load() {
+		return fmt.Errorf("%w: %w", ErrConnBroken, net.ErrClosed)
+	}
+	return c.sock.enter(ctx)
+}
+
+// leave ends a call. After an error nobody knows what the next bytes are: the connection is closed.
+func (c *Conn) leave(err error) error {
+	c.sock.leave()
+	if err != nil && c.broken == nil {
+		c.broken = err
+		_ = c.Close() // err is the cause worth telling
+	}
+	return err
+}
+
+func (c *Conn) streamEnded(err error) {
+	c.reading = false
+	_ = c.leave(err) // the stream keeps err
+}

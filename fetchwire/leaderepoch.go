@@ -42,3 +42,117 @@ type OffsetForLeaderResult struct {
 	LeaderEpoch int32 // v1+; -1 = unknown
 	EndOffset   int64 // exclusive; -1 = unknown
 }
+
+// Key returns the API key.
+func (*OffsetForLeaderEpochRequest) Key() int16 { return KeyOffsetForLeaderEpoch }
+
+func (m *OffsetForLeaderEpochRequest) replicaID() int32 { return m.ReplicaID }
+
+// AppendTo appends the request's body as version.
+func (m *OffsetForLeaderEpochRequest) AppendTo(dst []byte, version int16) []byte {
+	compact := flexible(KeyOffsetForLeaderEpoch, version)
+	if version >= 3 {
+		dst = appendInt32(dst, m.ReplicaID)
+	}
+	dst = appendArrayLen(dst, len(m.Topics), compact)
+	for i := range m.Topics {
+		t := &m.Topics[i]
+		dst = appendString(dst, t.Topic, compact)
+		dst = appendArrayLen(dst, len(t.Partitions), compact)
+		for _, p := range t.Partitions {
+			dst = appendInt32(dst, p.Partition)
+			if version >= 2 {
+				dst = appendInt32(dst, p.CurrentLeaderEpoch)
+			}
+			dst = appendInt32(dst, p.LeaderEpoch)
+			dst = appendNoTags(dst, compact)
+		}
+		dst = appendNoTags(dst, compact)
+	}
+	return appendNoTags(dst, compact)
+}
+
+// DecodeFrom decodes a request's body. Errors: *DecodeError.
+func (m *OffsetForLeaderEpochRequest) DecodeFrom(src []byte, version int16) error {
+	*m = OffsetForLeaderEpochRequest{ReplicaID: -2} // Kafka's default where the field is missing
+	r := newReader(src, KeyOffsetForLeaderEpoch, version)
+	if version >= 3 {
+		m.ReplicaID = r.int32("replica_id")
+	}
+	m.Topics = make([]OffsetForLeaderTopic, r.array(3, "topics"))
+	for i := range m.Topics {
+		t := &m.Topics[i]
+		t.Topic = r.str("topic")
+		t.Partitions = make([]OffsetForLeaderPartition, r.array(8, "partitions"))
+		for j := range t.Partitions {
+			p := &t.Partitions[j]
+			p.Partition = r.int32("partition")
+			p.CurrentLeaderEpoch = -1
+			if version >= 2 {
+				p.CurrentLeaderEpoch = r.int32("current_leader_epoch")
+			}
+			p.LeaderEpoch = r.int32("leader_epoch")
+			r.skipTags()
+		}
+		r.skipTags()
+	}
+	r.skipTags()
+	return r.done()
+}
+
+// Key returns the API key.
+func (*OffsetForLeaderEpochResponse) Key() int16 { return KeyOffsetForLeaderEpoch }
+
+// AppendTo appends the response's body as version.
+func (m *OffsetForLeaderEpochResponse) AppendTo(dst []byte, version int16) []byte {
+	compact := flexible(KeyOffsetForLeaderEpoch, version)
+	if version >= 2 {
+		dst = appendInt32(dst, m.ThrottleMs)
+	}
+	dst = appendArrayLen(dst, len(m.Topics), compact)
+	for i := range m.Topics {
+		t := &m.Topics[i]
+		dst = appendString(dst, t.Topic, compact)
+		dst = appendArrayLen(dst, len(t.Partitions), compact)
+		for _, p := range t.Partitions {
+			dst = appendInt16(dst, p.ErrorCode)
+			dst = appendInt32(dst, p.Partition)
+			if version >= 1 {
+				dst = appendInt32(dst, p.LeaderEpoch)
+			}
+			dst = appendInt64(dst, p.EndOffset)
+			dst = appendNoTags(dst, compact)
+		}
+		dst = appendNoTags(dst, compact)
+	}
+	return appendNoTags(dst, compact)
+}
+
+// DecodeFrom decodes a response's body. Errors: *DecodeError.
+func (m *OffsetForLeaderEpochResponse) DecodeFrom(src []byte, version int16) error {
+	*m = OffsetForLeaderEpochResponse{}
+	r := newReader(src, KeyOffsetForLeaderEpoch, version)
+	if version >= 2 {
+		m.ThrottleMs = r.int32("throttle_time_ms")
+	}
+	m.Topics = make([]OffsetForLeaderTopicResult, r.array(3, "topics"))
+	for i := range m.Topics {
+		t := &m.Topics[i]
+		t.Topic = r.str("topic")
+		t.Partitions = make([]OffsetForLeaderResult, r.array(14, "partitions"))
+		for j := range t.Partitions {
+			p := &t.Partitions[j]
+			p.ErrorCode = r.int16("error_code")
+			p.Partition = r.int32("partition")
+			p.LeaderEpoch = -1
+			if version >= 1 {
+				p.LeaderEpoch = r.int32("leader_epoch")
+			}
+			p.EndOffset = r.int64("end_offset")
+			r.skipTags()
+		}
+		r.skipTags()
+	}
+	r.skipTags()
+	return r.done()
+}

@@ -18,6 +18,8 @@ const (
 	maxStreamTagBytes = 1 << 10
 	// firstGrowBytes is the most a frame's announced size allocates before any of its bytes arrived.
 	firstGrowBytes = 64 << 10
+	// keepFrameBytes is the largest response buffer a Conn keeps for the next response.
+	keepFrameBytes = 1 << 20
 	// maxNodeEndpoints bounds the leaders a fetch response may name at its end.
 	maxNodeEndpoints = 10_000
 )

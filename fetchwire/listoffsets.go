@@ -52,3 +52,127 @@ type ListOffsetsResult struct {
 	Offset      int64 // -1 = no such record
 	LeaderEpoch int32 // v4+; -1 = unknown
 }
+
+// Key returns the API key.
+func (*ListOffsetsRequest) Key() int16 { return KeyListOffsets }
+
+func (m *ListOffsetsRequest) replicaID() int32 { return m.ReplicaID }
+
+// AppendTo appends the request's body as version.
+func (m *ListOffsetsRequest) AppendTo(dst []byte, version int16) []byte {
+	compact := flexible(KeyListOffsets, version)
+	dst = appendInt32(dst, m.ReplicaID)
+	if version >= 2 {
+		dst = appendInt8(dst, m.IsolationLevel)
+	}
+	dst = appendArrayLen(dst, len(m.Topics), compact)
+	for i := range m.Topics {
+		t := &m.Topics[i]
+		dst = appendString(dst, t.Name, compact)
+		dst = appendArrayLen(dst, len(t.Partitions), compact)
+		for _, p := range t.Partitions {
+			dst = appendInt32(dst, p.Index)
+			if version >= 4 {
+				dst = appendInt32(dst, p.CurrentLeaderEpoch)
+			}
+			dst = appendInt64(dst, p.Timestamp)
+			dst = appendNoTags(dst, compact)
+		}
+		dst = appendNoTags(dst, compact)
+	}
+	if version >= 10 {
+		dst = appendInt32(dst, m.TimeoutMs)
+	}
+	return appendNoTags(dst, compact)
+}
+
+// DecodeFrom decodes a request's body. Errors: *DecodeError.
+func (m *ListOffsetsRequest) DecodeFrom(src []byte, version int16) error {
+	*m = ListOffsetsRequest{}
+	r := newReader(src, KeyListOffsets, version)
+	m.ReplicaID = r.int32("replica_id")
+	if version >= 2 {
+		m.IsolationLevel = r.int8("isolation_level")
+	}
+	m.Topics = make([]ListOffsetsTopic, r.array(3, "topics"))
+	for i := range m.Topics {
+		t := &m.Topics[i]
+		t.Name = r.str("name")
+		t.Partitions = make([]ListOffsetsPartition, r.array(12, "partitions"))
+		for j := range t.Partitions {
+			p := &t.Partitions[j]
+			p.Index = r.int32("partition_index")
+			p.CurrentLeaderEpoch = -1
+			if version >= 4 {
+				p.CurrentLeaderEpoch = r.int32("current_leader_epoch")
+			}
+			p.Timestamp = r.int64("timestamp")
+			r.skipTags()
+		}
+		r.skipTags()
+	}
+	if version >= 10 {
+		m.TimeoutMs = r.int32("timeout_ms")
+	}
+	r.skipTags()
+	return r.done()
+}
+
+// Key returns the API key.
+func (*ListOffsetsResponse) Key() int16 { return KeyListOffsets }
+
+// AppendTo appends the response's body as version.
+func (m *ListOffsetsResponse) AppendTo(dst []byte, version int16) []byte {
+	compact := flexible(KeyListOffsets, version)
+	if version >= 2 {
+		dst = appendInt32(dst, m.ThrottleMs)
+	}
+	dst = appendArrayLen(dst, len(m.Topics), compact)
+	for i := range m.Topics {
+		t := &m.Topics[i]
+		dst = appendString(dst, t.Name, compact)
+		dst = appendArrayLen(dst, len(t.Partitions), compact)
+		for _, p := range t.Partitions {
+			dst = appendInt32(dst, p.Index)
+			dst = appendInt16(dst, p.ErrorCode)
+			dst = appendInt64(dst, p.Timestamp)
+			dst = appendInt64(dst, p.Offset)
+			if version >= 4 {
+				dst = appendInt32(dst, p.LeaderEpoch)
+			}
+			dst = appendNoTags(dst, compact)
+		}
+		dst = appendNoTags(dst, compact)
+	}
+	return appendNoTags(dst, compact)
+}
+
+// DecodeFrom decodes a response's body. Errors: *DecodeError.
+func (m *ListOffsetsResponse) DecodeFrom(src []byte, version int16) error {
+	*m = ListOffsetsResponse{}
+	r := newReader(src, KeyListOffsets, version)
+	if version >= 2 {
+		m.ThrottleMs = r.int32("throttle_time_ms")
+	}
+	m.Topics = make([]ListOffsetsTopicResult, r.array(3, "topics"))
+	for i := range m.Topics {
+		t := &m.Topics[i]
+		t.Name = r.str("name")
+		t.Partitions = make([]ListOffsetsResult, r.array(22, "partitions"))
+		for j := range t.Partitions {
+			p := &t.Partitions[j]
+			p.Index = r.int32("partition_index")
+			p.ErrorCode = r.int16("error_code")
+			p.Timestamp = r.int64("timestamp")
+			p.Offset = r.int64("offset")
+			p.LeaderEpoch = -1
+			if version >= 4 {
+				p.LeaderEpoch = r.int32("leader_epoch")
+			}
+			r.skipTags()
+		}
+		r.skipTags()
+	}
+	r.skipTags()
+	return r.done()
+}
