@@ -9,8 +9,8 @@
 //
 // # Layout
 //
-// One directory per broker: node-N/server.properties, log4j2.properties, server.log (Kafka's log), out.log (stdout and
-// stderr of the JVM) and its log dirs data-0, data-1, ...
+// One directory per broker: node-N/server.properties, log4j2.properties, server.log (Kafka's log), out.log (stdout
+// and stderr of the JVM) and its log dirs data-0, data-1, ...
 //
 // # Invariants
 //

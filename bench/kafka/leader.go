@@ -51,8 +51,8 @@ func (c *Cluster) Reassign(ctx context.Context, topic string, p int32, replicas 
 	return err
 }
 
-// MoveLeader makes broker to, one of the partition's replicas, its leader by a preferred election, and waits until every
-// running broker shows it.
+// MoveLeader makes broker to, one of the partition's replicas, its leader by a preferred election, and waits until
+// every running broker shows it.
 func (c *Cluster) MoveLeader(ctx context.Context, topic string, p, to int32) error {
 	now, err := c.Leader(ctx, topic, p)
 	if err != nil {

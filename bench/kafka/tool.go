@@ -74,8 +74,8 @@ type Dump struct {
 	Text string // stdout without the "Dumping" line
 }
 
-// DumpFiles runs one kafka-dump-log over many files with the given flags, and cuts its stdout into one piece a file. Paths
-// must not hold commas. The reports on stderr, which come after all files, are returned whole.
+// DumpFiles runs one kafka-dump-log over many files with the given flags, and cuts its stdout into one piece a file.
+// Paths must not hold commas. The reports on stderr, which come after all files, are returned whole.
 func (d Dist) DumpFiles(ctx context.Context, files []string, flags ...string) (dumps []Dump, stderr string, err error) {
 	return d.DumpFilesIn(ctx, "", files, flags...)
 }
@@ -111,7 +111,7 @@ func (d Dist) DumpFilesIn(
 	return dumps, string(out.Stderr), nil
 }
 
-// SkipReason says why no Kafka can be run here: Java or Maven is missing, or the jars cannot be resolved. Empty: it can.
+// SkipReason says why no Kafka can be run here: Java or Maven is missing, or the jars cannot be resolved. "" = it can.
 func SkipReason(ctx context.Context) string {
 	if _, err := Install(ctx); err != nil {
 		return err.Error()
@@ -119,7 +119,7 @@ func SkipReason(ctx context.Context) string {
 	return ""
 }
 
-// RequireEnv names the environment variable that, set to 1, turns a missing Kafka from a skipped test into a failed one.
+// RequireEnv is the environment variable that, set to 1, turns a missing Kafka from a skipped test into a failed one.
 const RequireEnv = "SEGMIRROR_REQUIRE_KAFKA"
 
 // TB is what Require needs of *testing.T and *testing.B.

@@ -125,42 +125,51 @@ func (w *writer) dump(ctx context.Context, root string, m *manifest) error {
 		if strings.Contains(run.not, filepath.Base(root)) {
 			continue
 		}
-		if err := w.dumpKind(ctx, root, kinds[run.ext], run.suffix, run.flag, m); err != nil {
+		var flags []string
+		if run.flag != "" {
+			flags = append(flags, run.flag)
+		}
+		d := dumper{dist: w.cluster.Dist(), root: root, suffix: run.suffix, flags: flags, errors: m.DumpErrors}
+		if err := d.dump(ctx, kinds[run.ext]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dumpKind dumps files of one kind in one JVM, and one by one if the tool throws at one of them, as it does at the
-// preallocated indexes of empty segments.
-func (w *writer) dumpKind(ctx context.Context, root string, files []string, suffix, flag string, m *manifest) error {
+// dumper dumps files of one kind.
+type dumper struct {
+	dist   kafka.Dist
+	root   string // of the image
+	suffix string // of the texts' names
+	flags  []string
+	errors map[string]string // files the tool threw at
+}
+
+// dump dumps the files in one JVM, and one by one if the tool throws at one of them, as it does at the preallocated
+// indexes of empty segments.
+func (u dumper) dump(ctx context.Context, files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	var flags []string
-	if flag != "" {
-		flags = []string{flag}
-	}
-	dist := w.cluster.Dist()
-	dumps, stderr, err := dist.DumpFilesIn(ctx, filepath.Join(root, "logdir"), files, flags...)
+	dumps, stderr, err := u.dist.DumpFilesIn(ctx, filepath.Join(u.root, "logdir"), files, u.flags...)
 	if errors.Is(err, kafka.ErrDumpFailed) && len(files) > 1 {
 		for f := range slices.Values(files) {
-			if err := w.dumpKind(ctx, root, []string{f}, suffix, flag, m); err != nil {
+			if err := u.dump(ctx, []string{f}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if errors.Is(err, kafka.ErrDumpFailed) {
-		m.DumpErrors[files[0]] = firstException(err.Error())
+		u.errors[files[0]] = firstException(err.Error())
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	for _, d := range dumps {
-		path := filepath.Join(root, "dump", d.File+suffix)
+		path := filepath.Join(u.root, "dump", d.File+u.suffix)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
@@ -171,12 +180,12 @@ func (w *writer) dumpKind(ctx context.Context, root string, files []string, suff
 	if stderr == "" {
 		return nil
 	}
-	abs, err := filepath.Abs(filepath.Join(root, "logdir"))
+	abs, err := filepath.Abs(filepath.Join(u.root, "logdir"))
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("stderr%s%s", filepath.Ext(files[0]), suffix)
-	return os.WriteFile(filepath.Join(root, "dump", name), []byte(strings.ReplaceAll(stderr, abs+"/", "")), 0o644)
+	name := fmt.Sprintf("stderr%s%s", filepath.Ext(files[0]), u.suffix)
+	return os.WriteFile(filepath.Join(u.root, "dump", name), []byte(strings.ReplaceAll(stderr, abs+"/", "")), 0o644)
 }
 
 // firstException picks the exception out of a stack trace.
