@@ -5,16 +5,19 @@ import (
 	"testing"
 )
 
-const headerSize = 61
+const (
+	headerSize = 61
+	txnIDs     = 1 << 40 // producer ids of the transactions start here
+)
 
 // steady is a round of batches that known producers write: idempotent data, and a transaction each.
 func steady(producers int64) []*Batch {
 	var round []*Batch
 	for id := range producers {
-		round = append(round, data(id, 0, 0, 10, 0), txn(1000+id, 0, 0, 10, 0))
+		round = append(round, data(id, 0, 0, 10, 0), txn(txnIDs+id, 0, 0, 10, 0))
 	}
 	for id := range producers {
-		round = append(round, marker(MarkerAbort, 1000+id, 0, 0, 0))
+		round = append(round, marker(MarkerAbort, txnIDs+id, 0, 0, 0))
 	}
 	return round
 }
