@@ -171,7 +171,11 @@ func (c *Conn) Fetch(ctx context.Context, req *FetchRequest) (*FetchStream, erro
 	if err != nil {
 		return nil, err
 	}
-	version = fetchVersion(req, version)
+	return c.fetchAs(ctx, req, fetchVersion(req, version))
+}
+
+// fetchAs is Fetch in a given version.
+func (c *Conn) fetchAs(ctx context.Context, req *FetchRequest, version int16) (*FetchStream, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -182,7 +186,7 @@ func (c *Conn) Fetch(ctx context.Context, req *FetchRequest) (*FetchStream, erro
 		return nil, c.leave(err)
 	}
 	c.sock.silence = c.cfg.RequestTimeout + time.Duration(max(req.MaxWaitMs, 0))*time.Millisecond
-	err = c.stream.frame.begin(math.MaxInt32)
+	err := c.stream.frame.begin(math.MaxInt32)
 	c.sock.silence = c.cfg.RequestTimeout
 	if err != nil {
 		return nil, c.leave(err)

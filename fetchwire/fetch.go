@@ -202,7 +202,7 @@ func (m *FetchRequest) DecodeFrom(src []byte, version int16) error {
 		m.SessionID = r.int32("session_id")
 		m.SessionEpoch = r.int32("session_epoch")
 	}
-	m.Topics = make([]FetchTopic, r.array(6, "topics"))
+	m.Topics = make([]FetchTopic, r.array(3, "topics"))
 	for i := range m.Topics {
 		m.Topics[i].decode(r)
 	}

@@ -166,7 +166,7 @@ func (m *FetchResponse) DecodeFrom(src []byte, version int16) error {
 		m.ErrorCode = r.int16("error_code")
 		m.SessionID = r.int32("session_id")
 	}
-	m.Topics = make([]FetchTopicResponse, r.array(6, "responses"))
+	m.Topics = make([]FetchTopicResponse, r.array(3, "responses"))
 	for i := range m.Topics {
 		t := &m.Topics[i]
 		t.Topic, t.TopicID = r.topic()

@@ -99,7 +99,7 @@ func (s *FetchStream) start(req *FetchRequest, version int16, correlationID int3
 		s.head.ErrorCode = s.int16("error_code")
 		s.head.SessionID = s.int32("session_id")
 	}
-	s.topicsLeft = s.count(6, "responses")
+	s.topicsLeft = s.count(3, "responses")
 	return s.err
 }
 
