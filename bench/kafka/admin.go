@@ -179,7 +179,8 @@ func (c *Cluster) AwaitLeaders(ctx context.Context, topic string, n int) error {
 	})
 }
 
-// AwaitPartition waits until every running broker's metadata of the partition fulfils cond, and returns the last one's.
+// AwaitPartition waits until every running broker's metadata of the partition fulfils cond, and returns the last
+// one's.
 func (c *Cluster) AwaitPartition(
 	ctx context.Context, topic string, p int32, what string, cond func(PartitionState) bool,
 ) (PartitionState, error) {

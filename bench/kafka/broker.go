@@ -40,8 +40,8 @@ func (b *Broker) Pid() int {
 // Running says whether the broker's process is there (paused counts).
 func (b *Broker) Running() bool { return b.proc != nil && b.proc.alive() }
 
-// PartitionDir is where the broker keeps partition p of topic, in the first log dir that has it; the place in the first
-// log dir if none does.
+// PartitionDir is where the broker keeps partition p of topic, in the first log dir that has it; the place in the
+// first log dir if none does.
 func (b *Broker) PartitionDir(topic string, p int32) string {
 	name := fmt.Sprintf("%s-%d", topic, p)
 	for _, d := range b.LogDirs {

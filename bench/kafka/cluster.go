@@ -198,8 +198,8 @@ func (c *Cluster) NewClient(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append(base, opts...)...)
 }
 
-// Close kills what still runs, removes the directories it made and gives the machine's lock back. Stop brokers in order
-// before it when their files matter. Further calls return the first one's error.
+// Close kills what still runs, removes the directories it made and gives the machine's lock back. Stop brokers in
+// order before it when their files matter. Further calls return the first one's error.
 func (c *Cluster) Close() error {
 	c.closeOnce.Do(func() {
 		var errs []error

@@ -14,14 +14,15 @@
 //
 // # Invariants
 //
-// Everything listens on 127.0.0.1 only, below the ephemeral port range, so that no client's outgoing connection can take
-// the port of a broker that is being restarted. Processes are ended by their own id and never by name. They die with the
-// process that started them.
+// Everything listens on 127.0.0.1 only, below the ephemeral port range, so that no client's outgoing connection can
+// take the port of a broker that is being restarted. Processes are ended by their own id and never by name. They die
+// with the process that started them.
 //
 // # Concurrency
 //
-// A machine-wide lock file lets one test process at a time have brokers running; within it at most [MaxClusters] clusters
-// and [MaxBrokers] brokers. Methods of Cluster may be called from any goroutine; those of one Broker by one at a time.
+// A machine-wide lock file lets one test process at a time have brokers running; within it at most [MaxClusters]
+// clusters and [MaxBrokers] brokers. Methods of Cluster may be called from any goroutine; those of one Broker by one
+// at a time.
 //
 // # Crash contract
 //

@@ -11,8 +11,8 @@
 //
 // testdata/golden/<image>/ holds manifest.json (Kafka and Java version, settings, time, topics and what each shows),
 // logdir/ (a broker's log.dirs entry: checkpoints, meta.properties, partition directories) and dump/<partition>/ with
-// kafka-dump-log's stdout for each file (<file>.txt; <file>.data.txt with keys and values). stderr.<kind>.txt holds the
-// tool's reports on all files of a kind.
+// kafka-dump-log's stdout for each file (<file>.txt; <file>.data.txt with keys and values). stderr.<kind>.txt holds
+// the tool's reports on all files of a kind.
 //
 // # Invariants
 //

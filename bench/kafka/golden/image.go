@@ -98,8 +98,8 @@ func copyLogDir(from, to string) error {
 	})
 }
 
-// dump writes dump/<partition>/<file>.txt for every .log (deep), index and snapshot, <file>.data.txt for the .log files
-// of clean with their keys and values, and dump/stderr.<kind>.txt where the tool reported something.
+// dump writes dump/<partition>/<file>.txt for every .log (deep), index and snapshot, <file>.data.txt for the .log
+// files of clean with their keys and values, and dump/stderr.<kind>.txt where the tool reported something.
 func (w *writer) dump(ctx context.Context, root string, m *manifest) error {
 	logDir := filepath.Join(root, "logdir")
 	files, err := filepath.Glob(filepath.Join(logDir, "*-0", "*"))
