@@ -2,7 +2,6 @@ package tidy
 
 import (
 	"go/ast"
-	"path"
 	"regexp"
 	"strings"
 	"testing"

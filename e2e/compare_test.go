@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"segmirror/bench/kafka"
+	"segmirror/compare"
+)
+
+// compareLogs walks the source's and the mirror's partition directories and wants every batch of the common range
+// equal, with or without the epoch bytes.
+func compareLogs(t *testing.T, p tp, sourceDir, mirrorDir string, ignoreEpoch bool) compare.Result {
+	t.Helper()
+	a, err := compare.OpenDir(sourceDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := compare.OpenDir(mirrorDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	result, err := compare.Compare(a, b, compare.Options{IgnoreEpoch: ignoreEpoch})
+	if err != nil {
+		t.Fatalf("%v: A %s, B %s: %v", p, sourceDir, mirrorDir, err)
+	}
+	if !result.Equal() {
+		t.Errorf("%v differs (A is the source's): %v", p, result.Different)
+	}
+	return result
+}
+
+// compareLive is compareLogs with the source's batches read from its leader, whose files may be half written. A leader
+// that has just been elected may not know yet that all it holds is committed: it is asked again.
+func compareLive(t *testing.T, src *kafka.Cluster, p tp, mirrorDir string) compare.Result {
+	t.Helper()
+	var result compare.Result
+	eventually(t, 30*time.Second, p.String()+" to be served up to the mirror's end", func() (bool, string) {
+		a, done, err := openTopic(t, src, p)
+		if err != nil {
+			return false, err.Error() // the leader moved
+		}
+		defer done()
+		b, err := compare.OpenDir(mirrorDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if result, err = compare.Compare(a, b, compare.Options{}); err != nil {
+			if strings.HasPrefix(err.Error(), "B: ") {
+				t.Fatalf("%v: %v", p, err)
+			}
+			return false, err.Error() // it moved meanwhile
+		}
+		return result.TailOnlyB.Empty() || !result.Equal(), fmt.Sprintf("only in the mirror: %v", result.TailOnlyB)
+	})
+	if !result.Equal() {
+		t.Errorf("%v differs (A is the source's): %v", p, result.Different)
+	}
+	return result
+}
+
+// openTopic reads a partition from its leader, from the log start on, as a consumer of uncommitted data. done gives
+// the connections back.
+func openTopic(t *testing.T, c *kafka.Cluster, p tp) (s compare.Source, done func(), err error) {
+	t.Helper()
+	start, _, err := c.Offsets(t.Context(), p.topic, p.partition, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	cl, err := c.NewClient()
+	if err != nil {
+		return nil, nil, err
+	}
+	topic, err := compare.OpenTopic(t.Context(), cl, p.topic, p.partition, compare.Range{From: start, To: compare.End})
+	if err != nil {
+		cl.Close()
+		return nil, nil, err
+	}
+	return topic, cl.Close, nil
+}
+
+// wantWhole wants the mirror to hold all that the source holds; what only the mirror has before the source's log start
+// may stay.
+func wantWhole(t *testing.T, p tp, r compare.Result) {
+	t.Helper()
+	if !r.HeadOnlyA.Empty() || !r.TailOnlyA.Empty() || !r.TailOnlyB.Empty() {
+		t.Errorf("%v: offsets only in the source before %v and after %v, only in the mirror after %v",
+			p, r.HeadOnlyA, r.TailOnlyA, r.TailOnlyB)
+	}
+}
+
+// wantPrefix wants the mirror to begin with the source's first batch and to hold nothing behind the source's end.
+func wantPrefix(t *testing.T, p tp, r compare.Result) {
+	t.Helper()
+	if !r.HeadOnlyA.Empty() && r.Batches > 0 || !r.TailOnlyB.Empty() {
+		t.Errorf("%v: not a prefix: offsets only in the source before %v, only in the mirror after %v",
+			p, r.HeadOnlyA, r.TailOnlyB)
+	}
+}
+
+// batches calls f with each batch of a partition directory.
+func batches(t *testing.T, dir string, f func(b compare.Batch)) {
+	t.Helper()
+	d, err := compare.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for {
+		b, err := d.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(b)
+	}
+}
