@@ -18,6 +18,7 @@ type Log struct {
 	tp      TopicPartition
 	dir     string
 	persist func() error // writes the log directory's checkpoints with this log's present values
+	onClose func(error)  // tells the log directory how Close went
 
 	// owner
 	cfg    Config
@@ -56,6 +57,7 @@ type openParams struct {
 	logStart      int64
 	highWatermark int64
 	persist       func() error
+	onClose       func(error)
 }
 
 // TopicPartition is the partition this log holds. Any goroutine.
@@ -218,6 +220,7 @@ func (l *Log) Close() error {
 			err = errors.Join(err, l.wrap(fmt.Errorf("%d slices of segment %d were not released", n, s.base)))
 		}
 	}
+	l.onClose(err)
 	return err
 }
 

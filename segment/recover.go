@@ -57,7 +57,10 @@ func openLog(p openParams) (*Log, RecoveryReport, error) {
 	if p.persist == nil {
 		p.persist = func() error { return nil }
 	}
-	l := &Log{tp: p.tp, dir: p.path, persist: p.persist, cfg: p.cfg, psm: psm.New()}
+	if p.onClose == nil {
+		p.onClose = func(error) {}
+	}
+	l := &Log{tp: p.tp, dir: p.path, persist: p.persist, onClose: p.onClose, cfg: p.cfg, psm: psm.New()}
 	ld := loader{l: l, p: p, report: RecoveryReport{TopicPartition: p.tp, Clean: p.clean}}
 	if err := errors.Join(p.cfg.Validate(), ld.load()); err != nil {
 		for _, s := range ld.list {
