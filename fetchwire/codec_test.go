@@ -243,8 +243,9 @@ var otherNames = map[string]string{
 	"Records": "RecordBatches", "Name": "Topic", "LeaderID": "Leader", "Isr": "ISR",
 	"IncludeClusterAuthorizedOps": "IncludeClusterAuthorizedOperations",
 	"IncludeTopicAuthorizedOps":   "IncludeTopicAuthorizedOperations",
-	"ClusterAuthorizedOps":        "ClusterAuthorizedOperations AuthorizedOperations", "AuthorizedOps": "AuthorizedOperations",
-	"Index": "Partition",
+	"ClusterAuthorizedOps":        "ClusterAuthorizedOperations AuthorizedOperations",
+	"AuthorizedOps":               "AuthorizedOperations",
+	"Index":                       "Partition",
 }
 
 // compare returns the first field that differs between one of our structures and franz-go's, "" for none.

@@ -76,8 +76,6 @@ type NodeEndpoint struct {
 // Key returns the API key.
 func (*FetchRequest) Key() int16 { return KeyFetch }
 
-func (m *FetchRequest) replicaID() int32 { return m.ReplicaID }
-
 // AppendTo appends the request's body as version. No allocation when dst has room.
 func (m *FetchRequest) AppendTo(dst []byte, version int16) []byte {
 	compact := flexible(KeyFetch, version)

@@ -104,7 +104,8 @@ func TestDial_NegotiatesTheNewestCommonVersions(t *testing.T) {
 	if v, err := c.Version(KeyMetadata); v != 13 || err != nil {
 		t.Errorf("Metadata: v%d, %v", v, err)
 	}
-	if _, err := c.Version(KeyListOffsets); !errors.Is(err, ErrUnsupportedVersion) || !strings.Contains(err.Error(), "12 to 14") {
+	_, err := c.Version(KeyListOffsets)
+	if !errors.Is(err, ErrUnsupportedVersion) || !strings.Contains(err.Error(), "12 to 14") {
 		t.Errorf("ListOffsets: %v", err)
 	}
 	if _, err := c.Version(KeyDescribeCluster); !errors.Is(err, ErrUnsupportedVersion) {

@@ -46,8 +46,6 @@ type OffsetForLeaderResult struct {
 // Key returns the API key.
 func (*OffsetForLeaderEpochRequest) Key() int16 { return KeyOffsetForLeaderEpoch }
 
-func (m *OffsetForLeaderEpochRequest) replicaID() int32 { return m.ReplicaID }
-
 // AppendTo appends the request's body as version.
 func (m *OffsetForLeaderEpochRequest) AppendTo(dst []byte, version int16) []byte {
 	compact := flexible(KeyOffsetForLeaderEpoch, version)

@@ -56,8 +56,6 @@ type ListOffsetsResult struct {
 // Key returns the API key.
 func (*ListOffsetsRequest) Key() int16 { return KeyListOffsets }
 
-func (m *ListOffsetsRequest) replicaID() int32 { return m.ReplicaID }
-
 // AppendTo appends the request's body as version.
 func (m *ListOffsetsRequest) AppendTo(dst []byte, version int16) []byte {
 	compact := flexible(KeyListOffsets, version)

@@ -483,7 +483,8 @@ func stricter(m *FetchResponse, err error) bool {
 		}
 	}
 	var decode *DecodeError
-	return errors.As(err, &decode) && (decode.Reason == "longer than any known one" || decode.Reason == "string is too long")
+	return errors.As(err, &decode) &&
+		(decode.Reason == "longer than any known one" || decode.Reason == "string is too long")
 }
 
 // canned is a script whose answer is made once, so that a measured loop allocates nothing for it.
