@@ -49,12 +49,13 @@ func newAppendInfo() AppendInfo {
 //
 // Kafka: UnifiedLog.appendAsFollower.
 func (l *Log) AppendFrom(r io.Reader, n int, leaderEpoch int32) (AppendInfo, error) {
-	info := newAppendInfo()
+	l.info = newAppendInfo()
+	info := &l.info
 	staged := int64(0)
 	for remaining := int64(n); remaining > 0; {
 		want, err := l.nextRead(staged, remaining)
 		if err != nil {
-			return info, l.endAppend(staged, err)
+			return *info, l.endAppend(staged, err)
 		}
 		if want == 0 { // the batch at hand ends behind the last byte
 			break
@@ -64,17 +65,17 @@ func (l *Log) AppendFrom(r io.Reader, n int, leaderEpoch int32) (AppendInfo, err
 		remaining -= m
 		staged += m
 		var more bool
-		staged, more, err = l.take(staged, leaderEpoch, &info)
+		staged, more, err = l.take(staged, leaderEpoch, info)
 		switch {
 		case err != nil:
-			return info, l.endAppend(0, err)
+			return *info, l.endAppend(0, err)
 		case !more:
 			remaining = 0
 		case readErr != nil:
-			return info, l.endAppend(staged, readErr)
+			return *info, l.endAppend(staged, readErr)
 		}
 	}
-	return info, l.endAppend(staged, nil)
+	return *info, l.endAppend(staged, nil)
 }
 
 // nextRead lends room for the next read behind staged bytes and returns its size; 0 when the batch that has begun

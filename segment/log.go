@@ -21,12 +21,14 @@ type Log struct {
 	onClose func(error)  // tells the log directory how Close went
 
 	// owner
-	cfg    Config
-	next   int64 // offset after the last batch taken, published or about to be
-	psm    *psm.Manager
-	epochs *epochs
-	lent   int64 // bytes behind the published end that a reader may have written to
-	closed bool
+	cfg     Config
+	next    int64 // offset after the last batch taken, published or about to be
+	psm     *psm.Manager
+	epochs  *epochs
+	lent    int64      // bytes behind the published end that a reader may have written to
+	info    AppendInfo // of the append at hand
+	closed  bool
+	settled bool // the files are what an orderly stop leaves
 
 	// atomic
 	segments      atomic.Pointer[segmentList]
@@ -177,32 +179,25 @@ func (l *Log) poison(cause error) error {
 	return *l.failure.Load()
 }
 
-// Park gives up what an idle log holds: the reserved tail, map and descriptors. What was not durable becomes so
-// first, because a closed descriptor no longer reports a failed write. The next use opens everything again. Owner only.
+// Park gives up what an idle log holds: the reserved tail, map and descriptors. Its files are left as Close leaves
+// them, and durable, because a closed descriptor no longer reports a failed write. The next use opens everything
+// again. Owner only.
 func (l *Log) Park() error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	s := l.active()
-	if s.tail.file == nil {
-		return nil
-	}
-	if err := l.dropTail(); err != nil {
+	if err := l.settle(); err != nil {
 		return err
 	}
-	offset, err := l.Flush()
-	if err != nil {
-		return err
-	}
-	l.MarkFlushed(offset)
-	if err := s.rest(); err != nil {
+	if err := l.active().rest(); err != nil {
 		return l.poison(err)
 	}
 	return nil
 }
 
 // Close makes the log what a broker finds after an orderly stop: trimmed, durable, with the final time index entry
-// and the producer snapshot of the log end. A failed log is only let go. Checkpoints are the LogDir's. Owner only.
+// and the producer snapshot of the log end. A failed log is only let go of, and Close returns its failure: the log
+// directory must not be marked clean then. Checkpoints are the LogDir's. Owner only.
 //
 // Kafka: UnifiedLog.close.
 func (l *Log) Close() error {
@@ -211,7 +206,7 @@ func (l *Log) Close() error {
 	}
 	err := l.Failed()
 	if err == nil {
-		err = l.closeOrderly()
+		err = l.settle()
 	}
 	l.closed = true
 	for _, s := range l.list() {
@@ -224,9 +219,13 @@ func (l *Log) Close() error {
 	return err
 }
 
-func (l *Log) closeOrderly() error {
-	s := l.active()
-	if _, err := l.writable(); err != nil { // the running values, for the final time entry
+// settle brings the files to what an orderly stop leaves, durably. Nothing is done where they are that already.
+func (l *Log) settle() error {
+	if l.settled {
+		return nil
+	}
+	s, err := l.writable() // for the running values of the final time entry
+	if err != nil {
 		return err
 	}
 	if err := l.dropTail(); err != nil {
@@ -234,20 +233,22 @@ func (l *Log) closeOrderly() error {
 	}
 	x, err := s.index(l.cfg.indexMax())
 	if err == nil {
-		err = s.finalTime(x)
+		err = errors.Join(s.finalTime(x), x.write())
+	}
+	if err == nil {
+		err = l.writeSnapshot(l.logEnd.Load())
+	}
+	if err == nil {
+		err = l.flushNow()
+	}
+	if err == nil {
+		err = l.removeOldSnapshots()
 	}
 	if err != nil {
 		return l.poison(err)
 	}
-	if err := l.writeSnapshot(l.logEnd.Load()); err != nil {
-		return l.poison(err)
-	}
-	offset, err := l.Flush()
-	if err != nil {
-		return err
-	}
-	l.MarkFlushed(offset)
-	return l.removeOldSnapshots()
+	l.settled = true
+	return nil
 }
 
 // letGo closes whatever the segment holds, without writing to the .log file.

@@ -284,6 +284,7 @@ func (ld *loader) finish(first int) error {
 	end := ld.next
 	l.setList(ld.list)
 	l.next = end
+	l.psm.SetMapEndOffset(end)
 	l.logEnd.Store(end)
 	start := max(ld.p.logStart, ld.list.first().base)
 	if start > end {
@@ -310,7 +311,9 @@ func (ld *loader) finish(first int) error {
 	if err := l.epochs.truncateFromStart(start); err != nil {
 		return err
 	}
-	if l.psm.MapEndOffset() != end || first >= len(ld.list) {
+	if first >= len(ld.list) {
+		_, missing := os.Stat(filepath.Join(l.dir, psm.SnapshotName(end)))
+		l.settled = ld.p.clean && missing == nil
 		if err := ld.producersTo(end); err != nil {
 			return err
 		}
@@ -532,7 +535,7 @@ func (ld *loader) cutTail(r *rebuild, size, nextBase int64) (whole bool, err err
 	}
 	s.size.Store(r.pos)
 	s.next = ld.next
-	return whole, r.x.park()
+	return whole, errors.Join(r.x.park(), s.unpin())
 }
 
 // dropFrom takes the segments from list[i] on out of the log: between them and what is left something is missing.

@@ -133,9 +133,10 @@ func (l *Log) writable() (*Segment, error) {
 		return nil, err
 	}
 	s := l.active()
-	if s.tail.file != nil {
+	if s.tail.file != nil && !l.settled {
 		return s, nil
 	}
+	l.settled = false
 	if err := l.activate(s); err != nil {
 		return nil, l.poison(err)
 	}
@@ -160,6 +161,8 @@ func (l *Log) activate(s *Segment) error {
 	if err != nil {
 		return err
 	}
+	x.offsets.SetMaxBytes(l.cfg.indexMax())
+	x.times.SetMaxBytes(l.cfg.indexMax())
 	if err := s.dropFinalTime(x); err != nil {
 		return err
 	}

@@ -79,6 +79,7 @@ func (l *Log) findCut(s *Segment, offset int64) (cutPoint, error) {
 // lower publishes the lower end to readers, makes the lowered recovery point durable and waits for readers to go.
 func (l *Log) lower(end int64, keep segmentList, pos int64) error {
 	gone := l.list()[len(keep)-1:]
+	l.settled = false
 	l.truncations.Add(1)
 	l.highWatermark.Store(min(l.highWatermark.Load(), end))
 	l.lastStable.Store(min(l.lastStable.Load(), end))
