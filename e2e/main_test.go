@@ -10,7 +10,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -20,64 +19,55 @@ import (
 	"segmirror/bench/kafka"
 )
 
-// lab holds what the tests share. Its clusters live until the last test is done.
+// lab holds the cluster that the tests share. It lives until the last test is done.
 type lab struct {
-	mu       sync.Mutex
-	clusters map[string]*kafka.Cluster
-	errs     map[string]error
+	once    sync.Once
+	cluster *kafka.Cluster
+	err     error
 }
 
-var shared = lab{clusters: map[string]*kafka.Cluster{}, errs: map[string]error{}}
+var shared lab
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if err := shared.close(); err != nil {
-		fmt.Fprintln(os.Stderr, "e2e: close clusters:", err)
-		code = max(code, 1)
+	if shared.cluster != nil {
+		if err := shared.cluster.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e: close the source cluster:", err)
+			code = max(code, 1)
+		}
 	}
 	os.Exit(code)
 }
 
-// cluster returns the cluster of that name, starting it on first use. A start that failed is not tried again.
-func (l *lab) cluster(t *testing.T, name string, cfg kafka.Config) *kafka.Cluster {
+// source is the cluster that is mirrored: two brokers, with an authorizer. A start that failed is not tried again.
+func source(t *testing.T) *kafka.Cluster {
 	t.Helper()
 	kafka.Require(t)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.clusters[name] == nil && l.errs[name] == nil {
+	shared.once.Do(func() {
 		// Not the test's context: the cluster outlives the test that asks first.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
-		l.clusters[name], l.errs[name] = kafka.Start(ctx, cfg)
+		shared.cluster, shared.err = kafka.Start(ctx, kafka.Config{Brokers: 2, Authorizer: true, HeapMB: 384})
+	})
+	if shared.err != nil {
+		t.Fatalf("start the source cluster: %v", shared.err)
 	}
-	if err := l.errs[name]; err != nil {
-		t.Fatalf("start the %s cluster: %v", name, err)
-	}
-	return l.clusters[name]
+	return shared.cluster
 }
 
-func (l *lab) close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var errs []error
-	for _, c := range l.clusters {
-		if c != nil {
-			errs = append(errs, c.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// source is the cluster that is mirrored: two brokers, with an authorizer.
-func source(t *testing.T) *kafka.Cluster {
-	t.Helper()
-	return shared.cluster(t, "source", kafka.Config{Brokers: 2, Authorizer: true, HeapMB: 384})
-}
-
-// destination is the cluster that adopts mirrored directories: one broker.
+// destination starts a broker that adopts mirrored directories. It lives until the test's end.
 func destination(t *testing.T) *kafka.Cluster {
 	t.Helper()
-	return shared.cluster(t, "destination", kafka.Config{Brokers: 1})
+	c, err := kafka.Start(t.Context(), kafka.Config{Brokers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
 }
 
 // timeToClean is how long the source's log cleaner may take.

@@ -98,7 +98,7 @@ func (w liveWriter) produce(ctx context.Context, rng *rand.Rand) error {
 	cfg := ProducerConfig{Codec: w.codec, Plain: w.topic.Plain}
 	if w.topic.Transactional {
 		cfg.TransactionalID = fmt.Sprintf("live-%s-%s", w.topic.Name, w.codec)
-		cfg.TxnTimeout = time.Minute
+		cfg.TxnTimeout = 10 * time.Minute // one that is cut off by Stop stays open while tests compare
 	}
 	p, err := w.live.cluster.NewProducer(cfg)
 	if err != nil {

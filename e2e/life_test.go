@@ -1,0 +1,318 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"segmirror/bench/kafka"
+	"segmirror/replicator"
+)
+
+// createTopic creates a topic that the test's end deletes.
+func createTopic(t *testing.T, src *kafka.Cluster, spec kafka.TopicSpec) {
+	t.Helper()
+	if err := src.CreateTopic(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deleteKinds(t, src, []kind{{live: kafka.LiveTopic{Name: spec.Name}}}) })
+}
+
+// write sends n batches of a few records each to a partition.
+func write(t *testing.T, src *kafka.Cluster, p tp, n int) {
+	t.Helper()
+	producer, err := src.NewProducer(kafka.ProducerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	for i := range n {
+		if err := producer.Send(t.Context(), p.topic, p.partition, numbered(fmt.Sprintf("batch-%d", i), 3)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wantEqual stops the agent and wants the partitions whole on its disk.
+func wantEqual(t *testing.T, src *kafka.Cluster, a *agent, parts ...tp) {
+	t.Helper()
+	a.awaitCaughtUp(src, parts...)
+	a.stop()
+	for _, p := range parts {
+		wantWhole(t, p, compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), false))
+	}
+}
+
+// TestLife_FollowsKillsRestartsAndNewPartitions mirrors a topic while one of the source's brokers is killed and comes
+// back, the other restarts, and partitions are added.
+func TestLife_FollowsKillsRestartsAndNewPartitions(t *testing.T) {
+	src := source(t)
+	const topic = "life-brokers"
+	createTopic(t, src, kafka.TopicSpec{Name: topic, Assignment: [][]int32{{2, 1}, {1, 2}}})
+	live := src.StartLive(t.Context(), kafka.LiveTopic{Name: topic, Partitions: 2, Codecs: []string{"none", "lz4"}})
+	defer live.Stop()
+	a := startAgent(t, agentProps(src, t.TempDir(), "preserve", topic))
+	awaitBatches(t, live, 20)
+	if err := src.Broker(2).Kill(); err != nil {
+		t.Fatal(err)
+	}
+	awaitBatches(t, live, 50) // the other broker leads both partitions now
+	if err := src.Broker(2).Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := src.AddPartitions(t.Context(), topic, 4); err != nil {
+		t.Fatal(err)
+	}
+	more := src.StartLive(t.Context(), kafka.LiveTopic{Name: topic, Partitions: 4})
+	awaitBatches(t, more, 20)
+	more.Stop()
+	live.Stop()
+	wantEqual(t, src, a, tp{topic, 0}, tp{topic, 1}, tp{topic, 2}, tp{topic, 3})
+}
+
+// overtake lets a mirror copy some records, stops it, and moves the source's log start past the mirror's end. It
+// returns the mirror's end and the source's log start.
+func overtake(t *testing.T, src *kafka.Cluster, props map[string]string, p tp) (end, start int64) {
+	t.Helper()
+	createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{1, 2}}})
+	write(t, src, p, 20)
+	a := startAgent(t, props)
+	a.awaitCaughtUp(src, p)
+	status, _ := a.partition(p.topic, p.partition)
+	a.stop()
+	write(t, src, p, 20)
+	start = status.EndOffset + 31 // inside a batch
+	if err := src.DeleteRecords(t.Context(), p.topic, p.partition, start); err != nil {
+		t.Fatal(err)
+	}
+	return status.EndOffset, start
+}
+
+// TestLife_OvertakenMirrorResumesAndRemembersWhatWasLost restarts a mirror behind the source's log start.
+func TestLife_OvertakenMirrorResumesAndRemembersWhatWasLost(t *testing.T) {
+	src := source(t)
+	p := tp{"life-overtaken", 0}
+	props := agentProps(src, t.TempDir(), "preserve", p.topic)
+	end, start := overtake(t, src, props, p)
+	a := startAgent(t, props)
+	a.awaitCaughtUp(src, p)
+	checkLost(t, a, p, end, start)
+	if metrics := scrape(t, a); !strings.Contains(metrics, "lost") {
+		t.Errorf("no metric tells of lost records:\n%s", metrics)
+	}
+	a.stop()
+	again := startAgent(t, props)
+	again.awaitCaughtUp(src, p)
+	checkLost(t, again, p, end, start)
+	write(t, src, p, 5)
+	wantEqual(t, src, again, p)
+}
+
+// checkLost wants the lost range in the agent's status.
+func checkLost(t *testing.T, a *agent, p tp, from, to int64) {
+	t.Helper()
+	s, _ := a.partition(p.topic, p.partition)
+	if len(s.Lost) != 1 || s.Lost[0].From != from || s.Lost[0].To != to || s.LostRecords != to-from {
+		t.Errorf("%v: lost %+v (%d records), want [%d, %d)", p, s.Lost, s.LostRecords, from, to)
+	}
+	if s.LogStart != to {
+		t.Errorf("%v: log start %d, want the source's %d", p, s.LogStart, to)
+	}
+}
+
+// scrape reads the agent's metrics.
+func scrape(t *testing.T, a *agent) string {
+	t.Helper()
+	resp, err := http.Get("http://" + a.MetricsAddr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// TestLife_OvertakenMirrorFailsUnderGapPolicyFail keeps what the mirror has and says what is missing.
+func TestLife_OvertakenMirrorFailsUnderGapPolicyFail(t *testing.T) {
+	src := source(t)
+	p := tp{"life-gap-fail", 0}
+	props := agentProps(src, t.TempDir(), "preserve", p.topic)
+	props["mirror.m.gap.policy"] = "fail"
+	end, start := overtake(t, src, props, p)
+	a := startAgent(t, props)
+	s := a.awaitState(p.topic, p.partition, replicator.StateFailed)
+	if s.Cause != replicator.CauseOvertaken || s.EndOffset != end {
+		t.Errorf("cause %v at %d, want overtaken at %d: %s", s.Cause, s.EndOffset, end, s.CauseText)
+	}
+	for _, fact := range []int64{end, start} {
+		if !strings.Contains(s.CauseText, fmt.Sprint(fact)) {
+			t.Errorf("the cause does not name offset %d: %s", fact, s.CauseText)
+		}
+	}
+}
+
+// TestLife_LogStartFollowsRetention lets the source's retention delete segments under a running mirror.
+func TestLife_LogStartFollowsRetention(t *testing.T) {
+	src := source(t)
+	p := tp{"life-retention", 0}
+	createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{2, 1}}, Configs: map[string]string{
+		"internal.segment.bytes": "2000", "file.delete.delay.ms": "500",
+	}})
+	write(t, src, p, 60)
+	a := startAgent(t, agentProps(src, t.TempDir(), "preserve", p.topic))
+	a.awaitCaughtUp(src, p)
+	if err := src.AlterTopic(t.Context(), p.topic, map[string]string{"retention.bytes": "4000"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "the mirror's log start to follow", func() (bool, string) {
+		start, _, err := src.Offsets(t.Context(), p.topic, p.partition, false)
+		if err != nil {
+			return false, err.Error()
+		}
+		s, _ := a.partition(p.topic, p.partition)
+		return start > 0 && s.LogStart == start, fmt.Sprintf("source %d, mirror %d", start, s.LogStart)
+	})
+	write(t, src, p, 3)
+	wantEqual(t, src, a, p)
+}
+
+// TestLife_DeletedTopicFailsAndItsSuccessorOverwritesNothing deletes a mirrored topic and creates it again.
+func TestLife_DeletedTopicFailsAndItsSuccessorOverwritesNothing(t *testing.T) {
+	src := source(t)
+	p := tp{"life-again", 0}
+	spec := kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{1, 2}}}
+	createTopic(t, src, spec)
+	write(t, src, p, 20)
+	a := startAgent(t, agentProps(src, t.TempDir(), "preserve", p.topic))
+	a.awaitCaughtUp(src, p)
+	before, _ := a.partition(p.topic, p.partition)
+	if err := src.DeleteTopic(t.Context(), p.topic); err != nil {
+		t.Fatal(err)
+	}
+	s := a.awaitState(p.topic, p.partition, replicator.StateFailed)
+	if s.Cause != replicator.CauseTopicGone {
+		t.Errorf("cause %v, want topic gone: %s", s.Cause, s.CauseText)
+	}
+	if err := src.CreateTopic(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	write(t, src, p, 50)
+	eventually(t, time.Minute, "the new topic to be noticed", func() (bool, string) {
+		s, _ := a.partition(p.topic, p.partition)
+		return s.Cause == replicator.CauseCreatedAgain, fmt.Sprintf("%v: %s", s.State, s.CauseText)
+	})
+	after, _ := a.partition(p.topic, p.partition)
+	if after.State != replicator.StateFailed || after.EndOffset != before.EndOffset {
+		t.Errorf("%v at %d, want FAILED at %d", after.State, after.EndOffset, before.EndOffset)
+	}
+	a.stop()
+	if records := decode(t, p, p.dir(a.dir)); len(records) != 60 {
+		t.Errorf("%d records of the deleted topic are left, want its 60", len(records))
+	}
+}
+
+// TestLife_TopicWithoutRightsFailsAloneAndHeals takes the right to read one of two topics away and gives it back.
+func TestLife_TopicWithoutRightsFailsAloneAndHeals(t *testing.T) {
+	src := source(t)
+	secret, open := tp{"life-secret", 0}, tp{"life-open", 0}
+	for _, p := range []tp{secret, open} {
+		createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{1, 2}}})
+		write(t, src, p, 10)
+	}
+	if err := src.Deny(t.Context(), secret.topic, kadm.OpRead); err != nil {
+		t.Fatal(err)
+	}
+	a := startAgent(t, agentProps(src, t.TempDir(), "preserve", "life-secret,life-open"))
+	s := a.awaitState(secret.topic, 0, replicator.StateFailed)
+	if s.Cause != replicator.CauseNotAuthorized {
+		t.Errorf("cause %v, want not authorized: %s", s.Cause, s.CauseText)
+	}
+	write(t, src, open, 10)
+	a.awaitCaughtUp(src, open)
+	if err := src.Grant(t.Context(), secret.topic, kadm.OpRead); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, src, a, secret, open)
+}
+
+// lostTail makes a partition's leader, broker 2, come back without its newest records and write others in their place,
+// as an unclean election does: the copy that becomes leader lacks what the old leader had acknowledged. It returns the
+// offset at which the histories part.
+func lostTail(t *testing.T, src *kafka.Cluster, p tp, mirrored func()) int64 {
+	t.Helper()
+	b := src.Broker(2)
+	createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{2}}})
+	write(t, src, p, 10)
+	_, parting, err := src.Offsets(t.Context(), p.topic, p.partition, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := t.TempDir()
+	copyTree(t, b.PartitionDir(p.topic, p.partition), old, ".index", ".timeindex", ".snapshot")
+	write(t, src, p, 10)
+	mirrored()
+	if err := b.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	restore(t, old, b.PartitionDir(p.topic, p.partition))
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := src.AwaitLeaders(t.Context(), p.topic, 1); err != nil {
+		t.Fatal(err)
+	}
+	producer, err := src.NewProducer(kafka.ProducerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	for range 12 {
+		if err := producer.Send(t.Context(), p.topic, 0, kgo.KeyStringRecord("other", "history")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return parting
+}
+
+// TestLife_DivergedMirrorFailsWithBothEpochs keeps a mirror whose source has another history, and says where they
+// part.
+func TestLife_DivergedMirrorFailsWithBothEpochs(t *testing.T) {
+	src := source(t)
+	p := tp{"life-diverged", 0}
+	var a *agent
+	parting := lostTail(t, src, p, func() {
+		a = startAgent(t, agentProps(src, t.TempDir(), "preserve", p.topic))
+		a.awaitCaughtUp(src, p)
+	})
+	s := a.awaitState(p.topic, 0, replicator.StateFailed)
+	if s.Cause != replicator.CauseDiverged || s.EndOffset <= parting {
+		t.Errorf("cause %v at %d, want diverged with all that was mirrored (beyond %d): %s", s.Cause, s.EndOffset, parting,
+			s.CauseText)
+	}
+	if !strings.Contains(s.CauseText, "epoch") || !strings.Contains(s.CauseText, fmt.Sprint(parting)) {
+		t.Errorf("the cause does not name the epochs and where they part (%d): %s", parting, s.CauseText)
+	}
+}
+
+// TestLife_DivergedMirrorIsCutWhenAllowed truncates to the source's history and goes on.
+func TestLife_DivergedMirrorIsCutWhenAllowed(t *testing.T) {
+	src := source(t)
+	p := tp{"life-cut", 0}
+	var a *agent
+	lostTail(t, src, p, func() {
+		props := agentProps(src, t.TempDir(), "preserve", p.topic)
+		props["mirror.m.unclean.leader.election.enable"] = "true"
+		a = startAgent(t, props)
+		a.awaitCaughtUp(src, p)
+	})
+	wantEqual(t, src, a, p)
+}
