@@ -389,6 +389,8 @@ func (c *checker) snapshot() error {
 	name := psm.SnapshotName(c.next)
 	entries, err := psm.ReadSnapshot(c.dir, c.next)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && c.next == c.segments[0].base:
+		return nil // a log without a batch has no state to keep, and Kafka writes none
 	case errors.Is(err, os.ErrNotExist):
 		c.find(name, 0, c.next, "no producer snapshot of the log end")
 		return nil
