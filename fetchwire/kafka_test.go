@@ -217,11 +217,13 @@ func checkSession(t *testing.T, c *Conn, id [16]byte, logs [2][]byte) {
 
 // checkFirstBatch asks for one byte and gets the first batch of log.
 func checkFirstBatch(t *testing.T, c *Conn, id [16]byte, log []byte) {
-	req := &FetchRequest{ReplicaID: -1, ReplicaEpoch: -1, SessionEpoch: -1, MaxBytes: 1, MinBytes: 1, Topics: []FetchTopic{{
-		Topic: "t", TopicID: id, Partitions: []FetchPartition{{
-			CurrentLeaderEpoch: -1, LastFetchedEpoch: -1, LogStartOffset: -1, MaxBytes: 1, HighWatermark: NoHighWatermark,
-		}},
-	}}}
+	partition := FetchPartition{
+		CurrentLeaderEpoch: -1, LastFetchedEpoch: -1, LogStartOffset: -1, MaxBytes: 1, HighWatermark: NoHighWatermark,
+	}
+	req := &FetchRequest{
+		ReplicaID: -1, ReplicaEpoch: -1, SessionEpoch: -1, MaxBytes: 1, MinBytes: 1,
+		Topics: []FetchTopic{{Topic: "t", TopicID: id, Partitions: []FetchPartition{partition}}},
+	}
 	s, err := c.Fetch(t.Context(), req)
 	if err != nil || !s.Next() {
 		t.Fatal(err, s.Err())
