@@ -54,8 +54,10 @@ func (*scriptConn) SetReadDeadline(time.Time) error  { return nil }
 func (*scriptConn) SetWriteDeadline(time.Time) error { return nil }
 
 // scripted returns a Conn past its handshake that speaks exactly version of Fetch.
-func scripted(sc *scriptConn, version int16) *Conn {
-	c := newConn(sc, DialConfig{Addr: "script:9092", ClientID: "test"})
+func scripted(sc *scriptConn, version int16) *Conn { return scriptedOver(sc, version) }
+
+func scriptedOver(nc net.Conn, version int16) *Conn {
+	c := newConn(nc, DialConfig{Addr: "script:9092", ClientID: "test"})
 	for i, api := range APIs() {
 		c.versions[i] = versionRange{lowest: api.Min, highest: api.Max, offered: true}
 		if api.Key == KeyFetch {
@@ -496,9 +498,17 @@ func canned(m *FetchResponse, version int16) *scriptConn {
 	}}
 }
 
-// cannedFetch prepares a loop body that fetches m through a session, records into one buffer.
+// cannedFetch prepares a loop body that fetches m from memory.
 func cannedFetch(tb testing.TB, m *FetchResponse, version int16) func() {
-	c := scripted(canned(m, version), version)
+	return fetchLoop(tb, scripted(canned(m, version), version), m)
+}
+
+// fetchLoop prepares a loop body that fetches m through a session, records into one buffer.
+func fetchLoop(tb testing.TB, c *Conn, m *FetchResponse) func() {
+	version, err := c.Version(KeyFetch)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	session := NewFetchSession(version)
 	var wanted []SessionPartition
 	for i, t := range m.Topics {
@@ -571,6 +581,48 @@ func BenchmarkFetchStream(b *testing.B) {
 		b.Run(fmt.Sprintf("partitions=%d/records=%d", bc.partitions, bc.records), func(b *testing.B) {
 			m := cannedResponse(17, 1, bc.partitions, bc.records)
 			loop := cannedFetch(b, m, 17)
+			loop()
+			b.SetBytes(int64(len(m.AppendTo(nil, 17))))
+			b.ReportAllocs()
+			for b.Loop() {
+				loop()
+			}
+		})
+	}
+}
+
+// BenchmarkFetchLoopback reads canned responses from a TCP socket: what the stream and the kernel cost together.
+func BenchmarkFetchLoopback(b *testing.B) {
+	for _, bc := range []struct{ partitions, records int }{{1, 16 << 20}, {64, 256 << 10}, {1000, 1 << 10}} {
+		b.Run(fmt.Sprintf("partitions=%d/records=%d", bc.partitions, bc.records), func(b *testing.B) {
+			m := cannedResponse(17, 1, bc.partitions, bc.records)
+			script := canned(m, 17)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			go func() {
+				nc, err := l.Accept()
+				if err != nil {
+					return
+				}
+				request := make([]byte, 1<<20)
+				for {
+					if _, err := nc.Read(request); err != nil {
+						return
+					}
+					if _, err := nc.Write(script.answer(request)); err != nil {
+						return
+					}
+				}
+			}()
+			nc, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = nc.Close() }()
+			loop := fetchLoop(b, scriptedOver(nc, 17), m)
 			loop()
 			b.SetBytes(int64(len(m.AppendTo(nil, 17))))
 			b.ReportAllocs()
