@@ -41,7 +41,7 @@ type RangeDigest struct {
 	Batches  int64
 	End      int64  // of the last batch, exclusive; it may reach into the next range
 	Sum      uint64 // xxhash64
-	Complete bool   // a later batch is known; the last range of a log is not complete
+	Complete bool   // no batch of it can come any more
 }
 
 // Digests are the running digests of one partition. They are made from batch headers while appending, and let two
@@ -127,7 +127,7 @@ func (d *Digests) Ranges() []RangeDigest {
 	all := append(make([]RangeDigest, 0, len(d.done)+1), d.done...)
 	if d.current.Batches > 0 {
 		c := d.current
-		c.End, c.Sum = d.next, d.hash.Sum64()
+		c.End, c.Sum, c.Complete = d.next, d.hash.Sum64(), d.next >= c.Start+DigestRange
 		all = append(all, c)
 	}
 	return all
@@ -140,7 +140,8 @@ func (d *Digests) TruncateTo(offset int64) {
 		return
 	}
 	keep := len(d.done)
-	for keep > 0 && d.done[keep-1].End > offset {
+	// A range stays only where no batch of it was cut and none can come any more.
+	for keep > 0 && max(d.done[keep-1].End, d.done[keep-1].Start+DigestRange) > offset {
 		keep--
 	}
 	d.done = d.done[:keep]
