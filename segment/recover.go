@@ -128,7 +128,8 @@ func (ld *loader) segments(names []fileName) error {
 		return nil
 	}
 	s := newSegment(ld.l.dir, ld.p.logStart, ld.l.cfg.open)
-	if err := s.create(&ld.l.cfg, 0); err != nil {
+	// What comes may scan it like any other segment, and a log that is never written needs no descriptor.
+	if err := errors.Join(s.create(&ld.l.cfg, 0), s.rest()); err != nil {
 		return err
 	}
 	ld.list = segmentList{s}
