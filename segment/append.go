@@ -376,6 +376,9 @@ func (t *taking) apply(b Batch, m *batchMeta) error {
 	if err := t.s.note(t.x, m, l.cfg.IndexIntervalBytes); err != nil {
 		return l.poison(err)
 	}
+	if l.digests != nil {
+		l.digests.Add(b)
+	}
 	info := t.info
 	if info.FirstOffset < 0 {
 		info.FirstOffset = m.BaseOffset

@@ -103,7 +103,7 @@ func (l *Log) rebuildLocal() error {
 	var entries []EpochEntry
 	latest := UndefinedEpoch
 	for _, s := range l.list() {
-		err := s.eachHead(func(m *batchMeta) error {
+		err := s.eachHead(s.base, func(m *batchMeta, _ Batch) error {
 			if m.epoch > latest {
 				latest = m.epoch
 				entries = append(entries, EpochEntry{Epoch: m.epoch, StartOffset: m.BaseOffset})
@@ -121,8 +121,8 @@ func (l *Log) rebuildLocal() error {
 	return l.epochs.local.Replace(entries)
 }
 
-// eachHead calls fn for every batch of the published bytes.
-func (s *Segment) eachHead(fn func(*batchMeta) error) error {
+// eachHead calls fn for every batch of the published bytes; head is its header, valid during the call.
+func (s *Segment) eachHead(from int64, fn func(m *batchMeta, head Batch) error) error {
 	size := s.size.Load()
 	if size == 0 {
 		return nil
@@ -133,10 +133,10 @@ func (s *Segment) eachHead(fn func(*batchMeta) error) error {
 	}
 	scan := newHeadScanner(f, 0, size)
 	defer scan.close()
+	m, err := s.scanTo(scan, from)
 	for err == nil {
-		var m *batchMeta
-		if m, err = scan.next(); err == nil {
-			err = fn(m)
+		if err = fn(m, scan.head); err == nil {
+			m, err = scan.next()
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -155,7 +155,11 @@ func (l *Log) Bind(id SourceID) error {
 		return l.wrap(fmt.Errorf("%w: bound to topic %s of cluster %s, not %s of %s",
 			ErrSourceMismatch, bound.TopicID, bound.ClusterID, id.TopicID, id.ClusterID))
 	}
-	return l.wrap(l.epochs.source.SetSource(id))
+	if err := l.epochs.source.SetSource(id); err != nil {
+		return l.wrap(err)
+	}
+	l.epochs.refresh()
+	return l.wrap(l.openDigests())
 }
 
 // Rebind binds the log to another source and forgets the epochs of the one before: they cannot be compared. Owner only.
@@ -163,8 +167,11 @@ func (l *Log) Rebind(id SourceID) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	defer l.epochs.refresh()
-	return l.wrap(l.epochs.source.SetSource(id))
+	if err := l.epochs.source.SetSource(id); err != nil {
+		return l.wrap(err)
+	}
+	l.epochs.refresh()
+	return l.wrap(l.openDigests())
 }
 
 // Source is what the log is bound to. Any goroutine.

@@ -24,6 +24,7 @@ type headScanner struct {
 	window   *[headWindow]byte
 	from, to int64 // what of the file the window holds
 	meta     batchMeta
+	head     Batch // of the last batch, perhaps without its records; dies with the next call
 }
 
 func newHeadScanner(f io.ReaderAt, pos, end int64) *headScanner {
@@ -66,6 +67,7 @@ func (h *headScanner) next() (*batchMeta, error) {
 	if err := h.meta.read(head, h.pos); err != nil {
 		return nil, err
 	}
+	h.head = head
 	h.pos += size
 	return &h.meta, nil
 }

@@ -25,25 +25,37 @@ type Log struct {
 	next    int64 // offset after the last batch taken, published or about to be
 	psm     *psm.Manager
 	epochs  *epochs
+	digests *Digests   // nil unless the log is bound to a source
 	lent    int64      // bytes behind the published end that a reader may have written to
 	info    AppendInfo // of the append at hand
-	closed  bool
-	settled bool // the files are what an orderly stop leaves
+	logState
 
 	// atomic
-	segments      atomic.Pointer[segmentList]
-	logStart      atomic.Int64
-	logEnd        atomic.Int64
-	highWatermark atomic.Int64
-	lastStable    atomic.Int64
-	recoveryPoint atomic.Int64
-	truncations   atomic.Int64 // counts them, so that a flush begun before one does not count
-	failure       atomic.Pointer[error]
+	logOffsets
+	segments    atomic.Pointer[segmentList]
+	truncations atomic.Int64 // counts them, so that a flush begun before one does not count
+	failure     atomic.Pointer[error]
 
 	// guarded by mu
 	mu        sync.Mutex
 	flushed   flushMark
 	snapshots []int64 // written and not yet synced
+}
+
+// logOffsets is what any goroutine may ask for.
+type logOffsets struct {
+	logStart      atomic.Int64
+	logEnd        atomic.Int64
+	highWatermark atomic.Int64
+	lastStable    atomic.Int64
+	recoveryPoint atomic.Int64
+}
+
+// logState is what the owner remembers of the files.
+type logState struct {
+	closed  bool
+	settled bool // they are what an orderly stop leaves
+	lowered bool // the recovery point is below the one in the checkpoint file; it must get there before new bytes
 }
 
 // flushMark is what the last Flush made durable, and before which truncation.
@@ -94,8 +106,22 @@ func (l *Log) Size() int64 { return l.list().bytes() }
 // Segments is how many segments the log has. Any goroutine.
 func (l *Log) Segments() int { return len(l.list()) }
 
-// HighestProducerID is the highest producer id in the log's state, -1 when there is none. Owner only.
-func (l *Log) HighestProducerID() int64 { return l.psm.HighestProducerID() }
+// HighestProducerID is the highest producer id this log ever held, as far as is known; -1 when there is none. Owner only.
+func (l *Log) HighestProducerID() int64 {
+	if l.digests == nil {
+		return l.psm.HighestProducerID()
+	}
+	return max(l.psm.HighestProducerID(), l.digests.HighestProducerID())
+}
+
+// Digests are the digests of a bound log's batches, by ranges of offsets; nil of another. The slice is the caller's.
+// Owner only.
+func (l *Log) Digests() []RangeDigest {
+	if l.digests == nil {
+		return nil
+	}
+	return l.digests.Ranges()
+}
 
 // OpenTransactions lists the transactions without a marker. Owner only.
 func (l *Log) OpenTransactions() []psm.OpenTxn { return l.psm.OngoingTxns() }
@@ -236,7 +262,7 @@ func (l *Log) settle() error {
 		err = errors.Join(s.finalTime(x), x.write())
 	}
 	if err == nil {
-		err = l.writeSnapshot(l.logEnd.Load())
+		err = errors.Join(l.writeSnapshot(l.logEnd.Load()), l.writeDigests())
 	}
 	if err == nil {
 		err = l.flushNow()

@@ -89,6 +89,9 @@ func (ld *loader) load() error {
 	if err := ld.segments(names); err != nil {
 		return err
 	}
+	if err := ld.loadDigests(); err != nil {
+		return err
+	}
 	first, err := ld.trusted(names)
 	if err != nil {
 		return err
@@ -250,6 +253,9 @@ func (ld *loader) recover(first int) error {
 		}
 	}
 	ld.l.setList(ld.list)
+	if d := ld.l.digests; d != nil {
+		d.TruncateTo(base)
+	}
 	if err := ld.producersTo(base); err != nil {
 		return err
 	}
@@ -298,6 +304,7 @@ func (ld *loader) finish(first int) error {
 		recoveryPoint = min(ld.p.recoveryPoint, end)
 	}
 	l.recoveryPoint.Store(max(recoveryPoint, ld.list.first().base))
+	l.lowered = l.recoveryPoint.Load() < ld.p.recoveryPoint
 	if ld.epochsLost != nil && end > ld.list.first().base {
 		if !errors.Is(ld.epochsLost, os.ErrNotExist) {
 			ld.note("leader epochs rebuilt: %v", ld.epochsLost)
@@ -314,16 +321,17 @@ func (ld *loader) finish(first int) error {
 	}
 	if first >= len(ld.list) {
 		_, missing := os.Stat(filepath.Join(l.dir, psm.SnapshotName(end)))
-		l.settled = ld.p.clean && missing == nil
+		notes := len(ld.report.Notes)
 		if err := ld.producersTo(end); err != nil {
 			return err
 		}
+		l.settled = ld.p.clean && missing == nil && notes == len(ld.report.Notes)
 	}
 	if err := psm.RemoveStray(l.dir, ld.list.bases()); err != nil {
 		return err
 	}
 	l.UpdateHighWatermark(ld.p.highWatermark)
-	return nil
+	return l.feedDigests()
 }
 
 // reloadProducers brings the producer state to end: the newest snapshot, and the batches behind it.

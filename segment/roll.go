@@ -36,7 +36,7 @@ func (l *Log) roll(base, staged int64) error {
 	if err != nil {
 		return err
 	}
-	if err := l.seal(old); err != nil {
+	if err := errors.Join(l.seal(old), l.writeDigests()); err != nil {
 		return l.poison(err)
 	}
 	if err := syncDir(l.dir); err != nil {
@@ -123,6 +123,9 @@ func (l *Log) restart(base, staged int64) error {
 		return l.poison(err)
 	}
 	l.next = base
+	if l.digests != nil {
+		l.digests.Restart(base)
+	}
 	return nil
 }
 
@@ -144,6 +147,12 @@ func (l *Log) writable() (*Segment, error) {
 }
 
 func (l *Log) activate(s *Segment) error {
+	if l.lowered {
+		if err := l.persist(); err != nil {
+			return err
+		}
+		l.lowered = false
+	}
 	f, err := s.pin(false)
 	if err != nil {
 		return err

@@ -101,6 +101,13 @@ func (l *Log) lower(end int64, keep segmentList, pos int64) error {
 // cutFiles removes the segments behind list[i], the last first, cuts that one, and brings epochs and producer state
 // back to the new end.
 func (l *Log) cutFiles(list segmentList, i int, cut cutPoint) error {
+	// Digests of what is cut must not outlive it: what comes in its place may end at the same offset.
+	if l.digests != nil {
+		l.digests.TruncateTo(cut.end)
+		if err := l.writeDigests(); err != nil {
+			return err
+		}
+	}
 	for _, s := range slices.Backward(list[i+1:]) {
 		if err := s.remove(); err != nil {
 			return err
@@ -118,7 +125,7 @@ func (l *Log) cutFiles(list segmentList, i int, cut cutPoint) error {
 	if _, err := l.reloadProducers(cut.end); err != nil {
 		return err
 	}
-	if err := l.writeSnapshot(cut.end); err != nil {
+	if err := errors.Join(l.writeSnapshot(cut.end), l.feedDigests()); err != nil {
 		return err
 	}
 	l.updateLastStable()
@@ -180,6 +187,12 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) (TruncateInfo, error) {
 // startAnew removes every file and creates the first segment at offset. The highest go first, so that a crash leaves
 // a prefix.
 func (l *Log) startAnew(list segmentList, offset int64) error {
+	if l.digests != nil {
+		l.digests.Restart(offset)
+		if err := l.writeDigests(); err != nil {
+			return err
+		}
+	}
 	for _, s := range slices.Backward(list) {
 		if err := s.remove(); err != nil {
 			return err
