@@ -544,7 +544,7 @@ func (ld *loader) cutTail(r *rebuild, size, nextBase int64) (whole bool, err err
 	}
 	s.size.Store(r.pos)
 	s.next = ld.next
-	return whole, errors.Join(r.x.park(), s.unpin())
+	return whole, s.rest()
 }
 
 // dropFrom takes the segments from list[i] on out of the log: between them and what is left something is missing.

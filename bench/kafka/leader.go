@@ -99,32 +99,46 @@ func (c *Cluster) elect(ctx context.Context, how kadm.ElectLeadersHow, topic str
 }
 
 // Offsets returns the partition's log start offset and its end: the high watermark, or with committed the last stable
-// offset.
+// offset. It asks again while a leader is being elected or does not know its high watermark yet.
 func (c *Cluster) Offsets(ctx context.Context, topic string, p int32, committed bool) (start, end int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
 	for _, ask := range []struct {
 		timestamp int64
 		into      *int64
 	}{{-2, &start}, {-1, &end}} {
-		rp := kmsg.NewListOffsetsRequestTopicPartition()
-		rp.Partition, rp.Timestamp = p, ask.timestamp
-		t := kmsg.NewListOffsetsRequestTopic()
-		t.Topic, t.Partitions = topic, append(t.Partitions, rp)
-		req := kmsg.NewPtrListOffsetsRequest()
-		req.ReplicaID, req.Topics = -1, append(req.Topics, t)
-		if committed {
-			req.IsolationLevel = 1
-		}
-		resp, err := req.RequestWith(ctx, c.client)
+		err := poll(ctx, fmt.Sprintf("offsets of %s-%d", topic, p), func() (bool, error) {
+			var err error
+			*ask.into, err = c.offset(ctx, topic, p, ask.timestamp, committed)
+			if err != nil && !kerr.IsRetriable(err) {
+				return false, err
+			}
+			return err == nil, nil
+		})
 		if err != nil {
-			return 0, 0, fmt.Errorf("offsets of %s-%d: %w", topic, p, err)
+			return 0, 0, err
 		}
-		rpart := resp.Topics[0].Partitions[0]
-		if err := codeError(rpart.ErrorCode, nil); err != nil {
-			return 0, 0, fmt.Errorf("offsets of %s-%d: %w", topic, p, err)
-		}
-		*ask.into = rpart.Offset
 	}
 	return start, end, nil
+}
+
+// offset asks the leader for one offset by timestamp: -2 the log start, -1 the end.
+func (c *Cluster) offset(ctx context.Context, topic string, p int32, timestamp int64, committed bool) (int64, error) {
+	rp := kmsg.NewListOffsetsRequestTopicPartition()
+	rp.Partition, rp.Timestamp = p, timestamp
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic, t.Partitions = topic, append(t.Partitions, rp)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.Topics = -1, append(req.Topics, t)
+	if committed {
+		req.IsolationLevel = 1
+	}
+	resp, err := req.RequestWith(ctx, c.client)
+	if err != nil {
+		return -1, err
+	}
+	part := resp.Topics[0].Partitions[0]
+	return part.Offset, codeError(part.ErrorCode, nil)
 }
 
 // Deny takes the operation on a topic away from everyone, all others staying allowed: with an authorizer that allows
