@@ -1,0 +1,349 @@
+package replicator
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"segmirror/segment"
+)
+
+// The record types of `__mirror_state`. A key is int16 type and the mirror's name as int16 length and bytes; a value
+// is int16 version 0 and then the fields in Kafka's flexible encoding, big-endian.
+//
+//	type  key            value
+//	   1  mirror         Topics[] { Name string, Partitions[] { PartitionIndex int32, LastMirrorEpoch int32,
+//	                     tag 0: LastMirroredEnd int64 } }
+//	   2  mirror         TopicName string, Partition int32, State int8,
+//	                     tag 0: Cause int8, Attempts int32, Text string (FAILED only)
+//	1200  mirror         TopicName string, Partition int32, From int64, To int64, AtMs int64
+//	1201  mirror         SourceClusterId string, EpochPolicy int8
+//
+// 1 and 2 are Cluster Mirroring's, tags apart; 1200 and up are this agent's. A null value is a tombstone.
+const (
+	recordLastMirrorEpochs int16 = 1
+	recordPartitionState   int16 = 2
+	recordLostRange        int16 = 1200
+	recordMirrorSource     int16 = 1201
+
+	maxStateText = 4096 // bytes of a cause's text that are kept
+)
+
+// ErrStateRecord marks a record of the state log that cannot be read.
+var ErrStateRecord = errors.New("unreadable mirror state record")
+
+// StateRecord is one record of `__mirror_state`, decoded. Type says which of the fields are meant.
+type StateRecord struct {
+	Type      int16
+	Mirror    string
+	Tombstone bool
+
+	Topic     string // types 2 and 1200
+	Partition int32
+	State     State // type 2
+	Cause     Cause
+	Attempts  int32
+	Text      string
+	Lost      LostSpan // type 1200
+
+	SourceClusterID string // type 1201
+	EpochPolicy     EpochPolicy
+
+	Epochs []LastMirrorEpoch // type 1
+}
+
+// LostSpan is a lost range as stored: offsets [From, To) and when it was noticed, in ms since the epoch.
+type LostSpan struct{ From, To, AtMs int64 }
+
+// LastMirrorEpoch is the last mirror epoch of one partition, and the last mirrored end offset (-1 = not stored).
+type LastMirrorEpoch struct {
+	Topic     string
+	Partition int32
+	Epoch     int32
+	EndOffset int64
+}
+
+// AppendKey appends the record's key.
+func (r *StateRecord) AppendKey(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, uint16(r.Type))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(r.Mirror)))
+	return append(dst, r.Mirror...)
+}
+
+// AppendValue appends the record's value, nothing for a tombstone.
+func (r *StateRecord) AppendValue(dst []byte) []byte {
+	if r.Tombstone {
+		return dst
+	}
+	dst = append(dst, 0, 0)
+	switch r.Type {
+	case recordLastMirrorEpochs:
+		return r.appendEpochs(dst)
+	case recordPartitionState:
+		dst = appendCompact(dst, r.Topic)
+		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Partition))
+		dst = append(dst, byte(r.State))
+		if r.Cause == CauseNone {
+			return append(dst, 0)
+		}
+		text := r.Text[:min(len(r.Text), maxStateText)]
+		dst = append(dst, 1, 0)
+		dst = binary.AppendUvarint(dst, uint64(1+4+len(appendCompact(nil, text))))
+		dst = append(dst, byte(r.Cause))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Attempts))
+		return appendCompact(dst, text)
+	case recordLostRange:
+		dst = appendCompact(dst, r.Topic)
+		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Partition))
+		dst = binary.BigEndian.AppendUint64(dst, uint64(r.Lost.From))
+		dst = binary.BigEndian.AppendUint64(dst, uint64(r.Lost.To))
+		dst = binary.BigEndian.AppendUint64(dst, uint64(r.Lost.AtMs))
+		return append(dst, 0)
+	case recordMirrorSource:
+		dst = appendCompact(dst, r.SourceClusterID)
+		return append(dst, byte(r.EpochPolicy), 0)
+	default:
+		panic("BUG: state record of an unknown type")
+	}
+}
+
+func (r *StateRecord) appendEpochs(dst []byte) []byte {
+	topics := groupByTopic(r.Epochs)
+	dst = binary.AppendUvarint(dst, uint64(len(topics)+1))
+	for _, group := range topics {
+		dst = appendCompact(dst, group[0].Topic)
+		dst = binary.AppendUvarint(dst, uint64(len(group)+1))
+		for _, e := range group {
+			dst = binary.BigEndian.AppendUint32(dst, uint32(e.Partition))
+			dst = binary.BigEndian.AppendUint32(dst, uint32(e.Epoch))
+			if e.EndOffset < 0 {
+				dst = append(dst, 0)
+				continue
+			}
+			dst = append(dst, 1, 0, 8)
+			dst = binary.BigEndian.AppendUint64(dst, uint64(e.EndOffset))
+		}
+		dst = append(dst, 0)
+	}
+	return append(dst, 0)
+}
+
+// groupByTopic cuts epochs where the topic changes; the order stays.
+func groupByTopic(epochs []LastMirrorEpoch) [][]LastMirrorEpoch {
+	var groups [][]LastMirrorEpoch
+	for i, e := range epochs {
+		if i == 0 || epochs[i-1].Topic != e.Topic {
+			groups = append(groups, epochs[i:i:len(epochs)])
+		}
+		last := &groups[len(groups)-1]
+		*last = append(*last, e)
+	}
+	return groups
+}
+
+func appendCompact(dst []byte, s string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(s)+1))
+	return append(dst, s...)
+}
+
+// DecodeStateRecord decodes a record of `__mirror_state`; a nil value is a tombstone. It keeps no part of key or
+// value. Errors wrap ErrStateRecord: a type or version this program does not know, lengths that do not fit, bytes
+// left over.
+func DecodeStateRecord(key, value []byte) (StateRecord, error) {
+	k := stateReader{b: key}
+	r := StateRecord{Type: int16(k.uint16())}
+	r.Mirror = string(k.take(int(k.uint16())))
+	if err := k.end("key"); err != nil {
+		return StateRecord{}, err
+	}
+	switch r.Type {
+	case recordLastMirrorEpochs, recordPartitionState, recordLostRange, recordMirrorSource:
+	default:
+		return StateRecord{}, fmt.Errorf("%w: key type %d", ErrStateRecord, r.Type)
+	}
+	if value == nil {
+		r.Tombstone = true
+		return r, nil
+	}
+	v := stateReader{b: value}
+	if version := v.uint16(); version != 0 && !v.bad {
+		return StateRecord{}, fmt.Errorf("%w: type %d has version %d", ErrStateRecord, r.Type, version)
+	}
+	v.record(&r)
+	return r, v.end("value")
+}
+
+// stateReader reads big-endian fields; after a short read every field is zero and end reports it.
+type stateReader struct {
+	b   []byte
+	bad bool
+}
+
+func (s *stateReader) take(n int) []byte {
+	if s.bad || n < 0 || n > len(s.b) {
+		s.bad = true
+		return nil
+	}
+	out := s.b[:n:n]
+	s.b = s.b[n:]
+	return out
+}
+
+func (s *stateReader) uint16() uint16 {
+	if b := s.take(2); b != nil {
+		return binary.BigEndian.Uint16(b)
+	}
+	return 0
+}
+
+func (s *stateReader) int32() int32 {
+	if b := s.take(4); b != nil {
+		return int32(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+func (s *stateReader) int64() int64 {
+	if b := s.take(8); b != nil {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+func (s *stateReader) int8() int8 {
+	if b := s.take(1); b != nil {
+		return int8(b[0])
+	}
+	return 0
+}
+
+// length reads an unsigned varint that counts bytes or elements, each at least one byte of what is left.
+func (s *stateReader) length() int {
+	n, size := binary.Uvarint(s.b)
+	if s.bad || size <= 0 || n > uint64(len(s.b)) {
+		s.bad = true
+		return 0
+	}
+	s.b = s.b[size:]
+	return int(n)
+}
+
+// compact reads a compact string, length plus one first; null is refused.
+func (s *stateReader) compact() string {
+	n := s.length()
+	if n == 0 {
+		s.bad = true
+		return ""
+	}
+	return string(s.take(n - 1))
+}
+
+// tags reads a tagged section; use reads tag 0, other tags are skipped.
+func (s *stateReader) tags(use func(*stateReader)) {
+	last := -1
+	for n := s.length(); n > 0 && !s.bad; n-- {
+		tag, size := binary.Uvarint(s.b)
+		if size <= 0 || tag > math.MaxInt32 || int(tag) <= last {
+			s.bad = true
+			return
+		}
+		last = int(tag)
+		s.b = s.b[size:]
+		field := stateReader{b: s.take(s.length())}
+		if tag == 0 && use != nil {
+			use(&field)
+			s.bad = s.bad || field.bad || len(field.b) > 0
+		}
+	}
+}
+
+func (s *stateReader) end(what string) error {
+	if s.bad {
+		return fmt.Errorf("%w: %s is cut short or has a length that does not fit", ErrStateRecord, what)
+	}
+	if len(s.b) > 0 {
+		return fmt.Errorf("%w: %d bytes behind the %s", ErrStateRecord, len(s.b), what)
+	}
+	return nil
+}
+
+func (s *stateReader) record(r *StateRecord) {
+	switch r.Type {
+	case recordLastMirrorEpochs:
+		s.epochs(r)
+	case recordPartitionState:
+		r.Topic = s.compact()
+		r.Partition = s.int32()
+		r.State = State(s.int8())
+		s.tags(func(f *stateReader) {
+			r.Cause = Cause(f.int8())
+			r.Attempts = f.int32()
+			r.Text = f.compact()
+		})
+	case recordLostRange:
+		r.Topic = s.compact()
+		r.Partition = s.int32()
+		r.Lost = LostSpan{From: s.int64(), To: s.int64(), AtMs: s.int64()}
+		s.tags(nil)
+	case recordMirrorSource:
+		r.SourceClusterID = s.compact()
+		r.EpochPolicy = EpochPolicy(s.int8())
+		s.tags(nil)
+	}
+}
+
+func (s *stateReader) epochs(r *StateRecord) {
+	for topics := s.length(); topics > 1 && !s.bad; topics-- {
+		topic := s.compact()
+		for parts := s.length(); parts > 1 && !s.bad; parts-- {
+			e := LastMirrorEpoch{Topic: topic, Partition: s.int32(), Epoch: s.int32(), EndOffset: -1}
+			s.tags(func(f *stateReader) { e.EndOffset = f.int64() })
+			r.Epochs = append(r.Epochs, e)
+		}
+		s.tags(nil)
+	}
+	s.tags(nil)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendStateBatch appends one uncompressed v2 batch that holds records, the first at baseOffset.
+func appendStateBatch(dst []byte, baseOffset, nowMs int64, records []StateRecord) []byte {
+	start := len(dst)
+	dst = append(dst, make([]byte, batchHeaderSize)...)
+	var body, key, value []byte
+	for i := range records {
+		r := &records[i]
+		key, value = r.AppendKey(key[:0]), r.AppendValue(value[:0])
+		body = append(body[:0], 0) // attributes
+		body = binary.AppendVarint(body, 0)
+		body = binary.AppendVarint(body, int64(i))
+		body = binary.AppendVarint(body, int64(len(key)))
+		body = append(body, key...)
+		if r.Tombstone {
+			body = binary.AppendVarint(body, -1)
+		} else {
+			body = binary.AppendVarint(body, int64(len(value)))
+			body = append(body, value...)
+		}
+		body = binary.AppendVarint(body, 0) // headers
+		dst = binary.AppendVarint(dst, int64(len(body)))
+		dst = append(dst, body...)
+	}
+	h := dst[start:]
+	be := binary.BigEndian
+	be.PutUint64(h[0:], uint64(baseOffset))
+	be.PutUint32(h[8:], uint32(len(h)-12))
+	h[16] = 2
+	be.PutUint32(h[23:], uint32(len(records)-1))
+	be.PutUint64(h[27:], uint64(nowMs))
+	be.PutUint64(h[35:], uint64(nowMs))
+	be.PutUint64(h[43:], math.MaxUint64) // producer id, epoch and sequence: none
+	be.PutUint16(h[51:], math.MaxUint16)
+	be.PutUint32(h[53:], math.MaxUint32)
+	be.PutUint32(h[57:], uint32(len(records)))
+	be.PutUint32(h[17:], crc32.Checksum(h[21:], castagnoli))
+	return dst
+}
