@@ -50,7 +50,7 @@ type stateLog struct {
 	writes chan stateWrite // 64 slots: writers that wait for one sync together
 
 	stopping chan struct{}
-	done     sync.WaitGroup
+	ended    chan struct{} // closed by the writer when it returns
 
 	// owner: the writer goroutine
 	log  *segment.Log
@@ -83,12 +83,13 @@ func openStateLog(dir *segment.LogDir, logger *slog.Logger) (*stateLog, error) {
 		logger:   logger,
 		writes:   make(chan stateWrite, 64),
 		stopping: make(chan struct{}),
+		ended:    make(chan struct{}),
 		mirrors:  map[string]*mirrorRecord{},
 	}
 	if err := s.reopen(); err != nil {
 		return nil, err
 	}
-	s.done.Go(s.run)
+	go s.run() // stopped and waited for by close
 	return s, nil
 }
 
@@ -252,22 +253,14 @@ func (s *stateLog) append(records ...StateRecord) error {
 		select {
 		case err := <-w.result:
 			return err
-		case <-s.finished():
+		case <-s.ended:
 			return errStateLogClosed
 		}
 	}
 }
 
-func (s *stateLog) finished() <-chan struct{} {
-	c := make(chan struct{})
-	go func() { // ends with the writer, which close waits for
-		s.done.Wait()
-		close(c)
-	}()
-	return c
-}
-
 func (s *stateLog) run() {
+	defer close(s.ended)
 	for {
 		select {
 		case w := <-s.writes:
@@ -425,5 +418,5 @@ func compareTP(a, b segment.TopicPartition) int {
 // close stops the writer; what was queued is written. The log itself is closed with its log directory.
 func (s *stateLog) close() {
 	close(s.stopping)
-	s.done.Wait()
+	<-s.ended
 }

@@ -1,0 +1,323 @@
+package replicator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"segmirror/fetchwire"
+	"segmirror/segment"
+)
+
+// source asks a source cluster what it is and what it holds, on a connection of its own. It runs on one goroutine
+// beside the mirror's, which it sends each answer: a bootstrap server that hangs stops no fetcher.
+type source struct {
+	cfg      ClientConfig
+	filter   topicFilter
+	explicit []string // literal names of the include list, asked for by name
+	clientID string
+	logger   *slog.Logger
+	asks     *mailbox[sourceAsk]
+	answer   func(refresh)
+
+	// owner: run
+	conn    *fetchwire.Conn
+	brokers map[int32]string
+	admin   *kadm.Client
+	kafka   *kgo.Client
+}
+
+// sourceAsk asks for a refresh; known topics are asked for by name if the list of all does not hold them.
+type sourceAsk struct {
+	known []string
+	seq   int
+}
+
+// refresh is what a source answered.
+type refresh struct {
+	seq       int // of the ask it answers
+	err       error
+	clusterID string
+	brokers   map[int32]string // id -> host:port
+	topics    []sourceTopic    // those that pass the filter, and the known ones
+	configs   map[string]topicConfig
+	configErr error // why no configuration could be read at all
+}
+
+// sourceTopic is one topic of the source; code is a Kafka error code.
+type sourceTopic struct {
+	name       string
+	id         segment.TopicID
+	code       int16
+	partitions []sourcePartition
+}
+
+type sourcePartition struct {
+	index       int32
+	leader      int32 // -1 = none
+	leaderEpoch int32 // -1 = not said
+}
+
+// topicConfig is what of a source topic's configuration shapes the copy. Zero values mean "not said".
+type topicConfig struct {
+	err                error // why it could not be read
+	segmentBytes       int32
+	segmentMs          int64
+	indexIntervalBytes int32
+	indexMaxBytes      int32
+	compacted          bool
+}
+
+// run answers asks until ctx is done, then closes its connections.
+func (s *source) run(ctx context.Context) {
+	defer s.disconnect()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.asks.ready:
+		}
+		asks := s.asks.take(nil)
+		if len(asks) == 0 {
+			continue
+		}
+		answer := s.refresh(ctx, asks[len(asks)-1])
+		if ctx.Err() != nil {
+			return
+		}
+		s.answer(answer)
+	}
+}
+
+func (s *source) disconnect() {
+	if s.conn != nil {
+		s.conn.Close() // nothing is lost with it
+		s.conn = nil
+	}
+	if s.kafka != nil {
+		s.kafka.Close()
+		s.kafka, s.admin = nil, nil
+	}
+}
+
+func (s *source) refresh(ctx context.Context, ask sourceAsk) refresh {
+	out := refresh{seq: ask.seq}
+	if out.err = s.connect(ctx); out.err != nil {
+		return out
+	}
+	if out.err = s.metadata(ctx, ask, &out); out.err != nil {
+		s.disconnect()
+		return out
+	}
+	s.brokers = out.brokers
+	s.configs(ctx, &out)
+	return out
+}
+
+// connect keeps the connection it has, or tries the bootstrap servers and then every broker it has heard of.
+func (s *source) connect(ctx context.Context) error {
+	if s.conn != nil {
+		return nil
+	}
+	addrs := slices.Clone(s.cfg.BootstrapServers)
+	for _, addr := range s.brokers {
+		if !slices.Contains(addrs, addr) {
+			addrs = append(addrs, addr)
+		}
+	}
+	var errs []error
+	for _, addr := range addrs {
+		dial, err := s.cfg.dialConfig(addr, s.clientID, s.cfg.RequestTimeout)
+		if err != nil {
+			return err
+		}
+		conn, err := fetchwire.Dial(ctx, dial)
+		if err == nil {
+			s.conn = conn
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *source) metadata(ctx context.Context, ask sourceAsk, out *refresh) error {
+	resp, err := s.conn.Metadata(ctx, &fetchwire.MetadataRequest{})
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.conn.Addr(), err)
+	}
+	if resp.ErrorCode != fetchwire.CodeNone {
+		return fmt.Errorf("%s: metadata: %w", s.conn.Addr(), fetchwire.CodeError(resp.ErrorCode))
+	}
+	out.brokers = map[int32]string{}
+	for _, b := range resp.Brokers {
+		out.brokers[b.NodeID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+	}
+	if len(out.brokers) == 0 {
+		return fmt.Errorf("%s: the source names no broker yet", s.conn.Addr())
+	}
+	if resp.ClusterID != nil {
+		out.clusterID = *resp.ClusterID
+	}
+	seen := map[string]bool{}
+	for i := range resp.Topics {
+		t := &resp.Topics[i]
+		if t.Name == nil || !s.filter.match(*t.Name) {
+			continue
+		}
+		seen[*t.Name] = true
+		out.topics = append(out.topics, readTopic(t))
+	}
+	return s.missing(ctx, ask, seen, out)
+}
+
+// missing asks by name for topics the list of all did not hold: it leaves out what we may not describe.
+func (s *source) missing(ctx context.Context, ask sourceAsk, seen map[string]bool, out *refresh) error {
+	req := fetchwire.MetadataRequest{Topics: []fetchwire.MetadataRequestTopic{}}
+	for _, name := range slices.Concat(ask.known, s.explicit) {
+		if !seen[name] && s.filter.match(name) {
+			seen[name] = true
+			req.Topics = append(req.Topics, fetchwire.MetadataRequestTopic{Name: &name})
+		}
+	}
+	if len(req.Topics) == 0 {
+		return nil
+	}
+	resp, err := s.conn.Metadata(ctx, &req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.conn.Addr(), err)
+	}
+	for i := range resp.Topics {
+		if resp.Topics[i].Name != nil && s.filter.match(*resp.Topics[i].Name) {
+			out.topics = append(out.topics, readTopic(&resp.Topics[i]))
+		}
+	}
+	return nil
+}
+
+func readTopic(t *fetchwire.MetadataTopic) sourceTopic {
+	out := sourceTopic{name: *t.Name, id: t.TopicID, code: t.ErrorCode}
+	for _, p := range t.Partitions {
+		leader := p.LeaderID
+		if p.ErrorCode == fetchwire.CodeLeaderNotAvailable {
+			leader = -1
+		}
+		out.partitions = append(out.partitions, sourcePartition{
+			index: p.Index, leader: leader, leaderEpoch: p.LeaderEpoch,
+		})
+	}
+	return out
+}
+
+// configs reads the topics' configurations. Without the right to, each topic carries its error and the caller uses
+// the agent's defaults.
+func (s *source) configs(ctx context.Context, out *refresh) {
+	var names []string
+	for _, t := range out.topics {
+		if t.code == fetchwire.CodeNone {
+			names = append(names, t.name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	if s.admin == nil {
+		opts, err := s.cfg.kgoOpts(s.clientID)
+		if err == nil {
+			s.kafka, err = kgo.NewClient(opts...)
+		}
+		if err != nil {
+			out.configErr = err
+			return
+		}
+		s.admin = kadm.NewClient(s.kafka)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
+	defer cancel()
+	answer, err := s.admin.DescribeTopicConfigs(ctx, names...)
+	if err != nil {
+		out.configErr = err
+		var auth *kadm.AuthError
+		if errors.As(err, &auth) {
+			out.configErr = auth.Err
+		}
+		return
+	}
+	out.configs = map[string]topicConfig{}
+	for _, c := range answer {
+		out.configs[c.Name] = readTopicConfig(c)
+	}
+}
+
+func readTopicConfig(c kadm.ResourceConfig) topicConfig {
+	if c.Err != nil {
+		return topicConfig{err: c.Err}
+	}
+	var out topicConfig
+	for _, kv := range c.Configs {
+		if kv.Value == nil {
+			continue
+		}
+		switch n, _ := strconv.ParseInt(*kv.Value, 10, 64); kv.Key { // not a number: 0, not said
+		case "segment.bytes":
+			out.segmentBytes = int32(min(n, 1<<31-1))
+		case "segment.ms":
+			out.segmentMs = n
+		case "index.interval.bytes":
+			out.indexIntervalBytes = int32(min(n, 1<<31-1))
+		case "segment.index.bytes":
+			out.indexMaxBytes = int32(min(n, 1<<31-1))
+		case "cleanup.policy":
+			out.compacted = slices.Contains(splitList(*kv.Value), "compact")
+		}
+	}
+	return out
+}
+
+// notAuthorized reports whether err is the source's refusal.
+func notAuthorized(err error) bool {
+	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
+}
+
+// apply returns cfg with what the source topic says in place of the agent's defaults.
+func (t *topicConfig) apply(cfg segment.Config) segment.Config {
+	if t.segmentBytes >= 61 {
+		cfg.SegmentBytes = t.segmentBytes
+	}
+	if t.segmentMs > 0 {
+		cfg.SegmentMs = t.segmentMs
+	}
+	if t.indexIntervalBytes > 0 {
+		cfg.IndexIntervalBytes = t.indexIntervalBytes
+	}
+	if t.indexMaxBytes >= 24 {
+		cfg.IndexMaxBytes = t.indexMaxBytes
+	}
+	return cfg
+}
+
+// segmentConfig is the configuration of a partition before its source topic's is known.
+func (c *LogConfig) segmentConfig(policy EpochPolicy, cutDir string) segment.Config {
+	cfg := segment.DefaultConfig()
+	cfg.SegmentBytes = c.SegmentBytes
+	cfg.SegmentMs = int64(c.RollAge / time.Millisecond)
+	cfg.IndexIntervalBytes = c.IndexIntervalBytes
+	cfg.IndexMaxBytes = c.IndexMaxBytes
+	cfg.CutDir = cutDir
+	if policy == EpochPolicyRebase {
+		cfg.Policy = segment.EpochRebase
+	}
+	return cfg
+}
