@@ -3,34 +3,212 @@ package replicator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"segmirror/segment"
 )
 
 // Agent mirrors the declared mirrors of one Config into its log directories.
 type Agent struct {
-	cfg Config
-	log *slog.Logger
+	// immutable
+	cfg     Config
+	logger  *slog.Logger
+	logs    *logSet
+	states  *stateLog
+	flusher *flusher
+	mirrors []*mirror
+	server  *metricsServer // nil without metrics.listener
+
+	// guarded by mu
+	mu     sync.Mutex
+	owners map[string]*mirror // by topic: the first mirror that met it
+	ran    bool
 }
 
 // New opens the log directories (each locked and recovered), the state log and the metrics listener.
 //
 // A log directory held by another process, a cluster.id that is not the stored one or a partition in two log
-// directories is an error and leaves nothing locked. The caller owns log; call Run once to mirror and to close.
-func New(cfg Config, log *slog.Logger) (*Agent, error) {
+// directories is an error and leaves nothing locked. The caller owns logger; call Run once to mirror and to close.
+func New(cfg Config, logger *slog.Logger) (*Agent, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Agent{cfg: cfg, log: log}, nil
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	a := &Agent{cfg: cfg, logger: logger, owners: map[string]*mirror{}}
+	for _, key := range cfg.WithoutEffect {
+		logger.Warn("a key has no effect in this version", slog.String("key", key))
+	}
+	if err := a.open(); err != nil {
+		return nil, errors.Join(err, a.abandon())
+	}
+	return a, nil
 }
 
-// Run mirrors until ctx is done, then closes every log cleanly. It returns nil after a clean close.
+func (a *Agent) open() error {
+	var err error
+	if a.logs, err = openLogSet(&a.cfg, a.logger); err != nil {
+		return err
+	}
+	if a.states, err = openStateLog(a.stateDir(), a.logger); err != nil {
+		return err
+	}
+	a.logs.measure(a.cfg.MinFreeBytes)
+	began := time.Now()
+	a.logs.load(a.cfg.RecoveryThreads, a.storedConfig())
+	a.logger.Info("log directories opened", slog.Any("log_dirs", a.cfg.LogDirs),
+		slog.Int("partitions", len(a.logs.all())), slog.String("cluster_id", a.clusterID()),
+		slog.Int64("took_ms", time.Since(began).Milliseconds()))
+	a.flusher = newFlusher(a.cfg.Log, a.logs, a.logger)
+	for _, cfg := range a.cfg.Mirrors {
+		m, err := newMirror(a, cfg)
+		if err != nil {
+			return err
+		}
+		a.mirrors = append(a.mirrors, m)
+	}
+	if a.cfg.MetricsListener != "" {
+		if a.server, err = listenMetrics(a, a.cfg.MetricsListener); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon lets go of what open had, in a New that failed.
+func (a *Agent) abandon() error {
+	if a.states != nil {
+		a.states.close()
+	}
+	if a.logs == nil {
+		return nil
+	}
+	return a.logs.close()
+}
+
+func (a *Agent) stateDir() *segment.LogDir {
+	for i, path := range a.cfg.LogDirs {
+		if a.cfg.MetadataLogDir != "" && filepath.Clean(path) == filepath.Clean(a.cfg.MetadataLogDir) {
+			return a.logs.dirs[i].dir
+		}
+	}
+	return a.logs.dirs[0].dir
+}
+
+// storedConfig returns what each partition found at start is opened with: the agent's defaults, and the epoch policy
+// of the mirror that holds it.
+func (a *Agent) storedConfig() func(segment.TopicPartition) segment.Config {
+	policies := map[segment.TopicPartition]EpochPolicy{}
+	for i := range a.cfg.Mirrors {
+		m := &a.cfg.Mirrors[i]
+		stored := a.states.mirror(m.Name)
+		policy := m.EpochPolicy
+		if stored.epochPolicy != EpochPolicyDefault {
+			policy = stored.epochPolicy
+		}
+		for tp := range stored.partitions {
+			policies[tp] = policy
+		}
+	}
+	return func(tp segment.TopicPartition) segment.Config {
+		return a.cfg.Log.segmentConfig(policies[tp], a.cutDirOf(tp))
+	}
+}
+
+// cutDirOf is where recovery keeps what it cuts: beside the log directory, never inside.
+func (a *Agent) cutDirOf(tp segment.TopicPartition) string {
+	path := a.cfg.LogDirs[0]
+	if h := a.logs.get(tp); h != nil {
+		path = h.dir.dir.Path()
+	}
+	return filepath.Join(filepath.Dir(filepath.Clean(path)), "segmirror-cut")
+}
+
+// claimTopic makes m the mirror of a topic, or returns the name of the one that is.
+func (a *Agent) claimTopic(topic string, m *mirror) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if owner := a.owners[topic]; owner != nil && owner != m {
+		return owner.cfg.Name
+	}
+	a.owners[topic] = m
+	return ""
+}
+
+// Run mirrors until ctx is done, then closes every log cleanly. It returns nil after a clean close. Call it once.
 func (a *Agent) Run(ctx context.Context) error {
+	a.mu.Lock()
+	again := a.ran
+	a.ran = true
+	a.mu.Unlock()
+	if again {
+		return errors.New("Run was called before")
+	}
+	var mirrors, helpers sync.WaitGroup
+	helping, stopHelpers := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopHelpers()
+	helpers.Go(func() { a.flusher.run(helping) })
+	helpers.Go(func() { a.watchSpace(helping) })
+	for _, m := range a.mirrors {
+		mirrors.Go(func() { m.run(ctx) })
+	}
+	a.logger.Info("agent started", slog.Int("mirrors", len(a.mirrors)), slog.String("metrics", a.MetricsAddr()))
 	<-ctx.Done()
-	return errors.New("not mirrored")
+	a.logger.Info("closing", slog.String("why", fmt.Sprint(context.Cause(ctx))))
+	mirrors.Wait()
+	stopHelpers()
+	helpers.Wait()
+	a.states.close()
+	var err error
+	if a.server != nil {
+		err = a.server.close()
+	}
+	err = errors.Join(err, a.logs.close())
+	a.logger.Info("closed", slog.Any("err", err))
+	return err
+}
+
+// watchSpace measures the file systems until ctx is done.
+func (a *Agent) watchSpace(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			a.logs.measure(a.cfg.MinFreeBytes)
+		}
+	}
 }
 
 // MetricsAddr returns the host:port that serves /metrics and /healthz, "" without metrics.listener. Any goroutine.
-func (a *Agent) MetricsAddr() string { return "" }
+func (a *Agent) MetricsAddr() string {
+	if a.server == nil {
+		return ""
+	}
+	return a.server.addr()
+}
 
-// Status returns a snapshot of what the agent holds. Any goroutine.
-func (a *Agent) Status() Status { return Status{} }
+func (a *Agent) clusterID() string { return a.logs.dirs[0].dir.ClusterID() }
+
+// logRecovery says what opening a log did, where it did anything.
+func logRecovery(logger *slog.Logger, tp segment.TopicPartition, r segment.RecoveryReport) {
+	for _, cut := range r.Cuts {
+		if cut.ZeroTail {
+			continue
+		}
+		logger.Warn("recovery cut a log", topicAttr(tp), partitionAttr(tp), slog.Int64("offset", cut.Offset),
+			slog.String("segment", cut.File), slog.Int64("from_pos", cut.FromPos), slog.Int64("to_pos", cut.ToPos),
+			slog.Any("why", cut.Why), slog.String("kept", cut.Kept))
+	}
+	if r.SegmentsScanned > 0 || len(r.Rebuilt) > 0 || len(r.Notes) > 0 {
+		logger.Info("recovered", topicAttr(tp), partitionAttr(tp), slog.Int("segments", r.SegmentsScanned),
+			slog.Int64("bytes", r.BytesScanned), slog.Any("rebuilt", r.Rebuilt), slog.Any("notes", r.Notes))
+	}
+}

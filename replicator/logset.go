@@ -262,4 +262,6 @@ func isNoSpace(err error) bool {
 	return errors.Is(err, segment.ErrNoSpace) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-func isGone(err error) bool { return errors.Is(err, errDirectoryLost) || errors.Is(err, fs.ErrNotExist) }
+func isGone(err error) bool {
+	return errors.Is(err, errDirectoryLost) || errors.Is(err, fs.ErrNotExist)
+}

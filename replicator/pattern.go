@@ -3,6 +3,7 @@ package replicator
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -41,19 +42,17 @@ func (p pattern) match(name string) bool {
 	return false
 }
 
-// names returns the literal names if every entry is one, so that a source can be asked for these topics alone.
-// A dot alone does not make an entry an expression here: "a.b" is far more often a name.
-func (p pattern) names() (names []string, only bool) {
+// plainNames returns the entries that can be names, so that a source can be asked for these by name: it then tells
+// a topic we may not describe from one that is not there.
+func (p pattern) plainNames() []string {
+	var names []string
 	for name := range p.literals {
-		if strings.ContainsAny(name, `\*+?()[]{}|^$`) {
-			return nil, false
+		if legalTopic(name) {
+			names = append(names, name)
 		}
-		if strings.Contains(name, ".") {
-			return nil, false
-		}
-		names = append(names, name)
 	}
-	return names, true
+	slices.Sort(names)
+	return names
 }
 
 // topicFilter is what a mirror includes and excludes; exclude wins, and the agent's own topics never pass.

@@ -58,7 +58,8 @@ const (
 
 func (c Cause) retryClass() retryClass {
 	switch c {
-	case CauseSourceUnreachable, CauseNoLeader, CauseNotAuthorized, CauseDiskFull, CauseIO, CauseNone:
+	case CauseSourceUnreachable, CauseNoLeader, CauseNotAuthorized, CauseDiskFull, CauseIO,
+		CauseSourceShorter, CauseNone:
 		return retryForever
 	case CauseCorruptBatch, CauseOutOfOrder, CauseProtocol:
 		return retryCounted
@@ -70,8 +71,7 @@ func (c Cause) retryClass() retryClass {
 // fromMetadata reports whether the cause was read from the source's metadata, so that a refresh can lift it.
 func (c Cause) fromMetadata() bool {
 	switch c {
-	case CauseTopicGone, CauseCreatedAgain, CauseClusterChanged, CauseNotAuthorized, CauseNoLeader,
-		CauseSourceUnreachable:
+	case CauseTopicGone, CauseCreatedAgain, CauseClusterChanged, CauseNotAuthorized, CauseConflict:
 		return true
 	default:
 		return false

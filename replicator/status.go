@@ -1,6 +1,11 @@
 package replicator
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+)
 
 // Status is a snapshot of an agent. Its slices belong to the caller.
 type Status struct {
@@ -15,8 +20,9 @@ type MirrorStatus struct {
 	Name            string
 	SourceClusterID string // "" until known
 	EpochPolicy     EpochPolicy
-	Refreshed       time.Time // last metadata answer of the source; zero = none yet
-	RefreshError    string    // why the newest refresh failed; "" = it did not
+	Refreshed       time.Time       // last metadata answer of the source; zero = none yet
+	RefreshError    string          // why the newest refresh failed; "" = it did not
+	Errors          map[Cause]int64 // since the agent started; causes without any are left out
 	Partitions      []PartitionStatus
 	Fetchers        []FetcherStatus
 }
@@ -65,4 +71,63 @@ type LogDirStatus struct {
 	FreeBytes  int64 // -1 = not known
 	TotalBytes int64
 	Full       bool // appends are paused for want of room
+}
+
+// Status returns a snapshot of what the agent holds. Any goroutine.
+func (a *Agent) Status() Status {
+	now := time.Now()
+	out := Status{NodeID: a.cfg.NodeID, ClusterID: a.clusterID()}
+	for _, m := range a.mirrors {
+		out.Mirrors = append(out.Mirrors, m.status(now))
+	}
+	for _, d := range a.logs.dirs {
+		out.LogDirs = append(out.LogDirs, LogDirStatus{
+			Path: d.dir.Path(), FreeBytes: d.free.Load(), TotalBytes: d.total.Load(), Full: d.full.Load(),
+		})
+	}
+	return out
+}
+
+func (m *mirror) status(now time.Time) MirrorStatus {
+	m.mu.Lock()
+	out := MirrorStatus{
+		Name: m.cfg.Name, SourceClusterID: m.clusterID, EpochPolicy: m.policy, Refreshed: m.refreshed,
+		RefreshError: m.refErr, Errors: m.errors.snapshot(),
+	}
+	parts, fetchers := slices.Clone(m.parts), slices.Clone(m.running)
+	m.mu.Unlock()
+	slices.SortFunc(parts, func(a, b *partition) int { return compareTP(a.tp, b.tp) })
+	for _, p := range parts {
+		out.Partitions = append(out.Partitions, p.status(now))
+	}
+	slices.SortFunc(fetchers, func(a, b *fetcher) int {
+		return cmp.Or(cmp.Compare(a.key.broker, b.key.broker), cmp.Compare(a.key.number, b.key.number))
+	})
+	for _, f := range fetchers {
+		out.Fetchers = append(out.Fetchers, FetcherStatus{
+			Broker: f.key.broker, Number: f.key.number, Partitions: int(f.stats.partitions.Load()),
+			Busy: time.Duration(f.stats.busyNs.Load()), Throttled: time.Duration(f.stats.throttledNs.Load()),
+			Fetches: f.stats.fetches.Load(),
+		})
+	}
+	return out
+}
+
+// errorCounts counts failures of one mirror by cause. Any goroutine.
+type errorCounts struct{ n [32]atomic.Int64 }
+
+func (e *errorCounts) add(c Cause) {
+	if c >= 0 && int(c) < len(e.n) {
+		e.n[c].Add(1)
+	}
+}
+
+func (e *errorCounts) snapshot() map[Cause]int64 {
+	out := map[Cause]int64{}
+	for c := range e.n {
+		if n := e.n[c].Load(); n > 0 {
+			out[Cause(c)] = n
+		}
+	}
+	return out
 }

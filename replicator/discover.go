@@ -1,0 +1,311 @@
+package replicator
+
+import (
+	"cmp"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"segmirror/fetchwire"
+	"segmirror/segment"
+)
+
+// A look at the metadata that something called for comes after firstLook, then at doubling intervals up to lastLook.
+const (
+	firstLook = 50 * time.Millisecond
+	lastLook  = 2 * time.Second
+)
+
+// ask asks the source for its metadata.
+func (m *mirror) ask() {
+	r := &m.refreshes
+	if r.pending {
+		r.again = true
+		return
+	}
+	r.asked++
+	r.pending = true
+	m.source.asks.put(sourceAsk{seq: r.asked, known: slices.Sorted(maps.Keys(m.topics))})
+}
+
+// askSoon asks at once, and at growing intervals when asked again and again.
+func (m *mirror) askSoon() {
+	r := &m.refreshes
+	if r.pending {
+		r.again = true
+		return
+	}
+	due := time.Now().Add(min(firstLook<<min(r.soon, 10), lastLook))
+	if due.Before(r.due) {
+		r.due = due
+		r.soon++
+	}
+}
+
+// answered takes an answer of the source.
+func (m *mirror) answered(a *refresh) {
+	r := &m.refreshes
+	r.pending = false
+	now := time.Now()
+	if a.err != nil {
+		r.failures++
+		r.due = now.Add(min(m.agent.cfg.Retry.backoff(r.failures), m.agent.cfg.MetadataRefresh))
+		m.errors.add(CauseSourceUnreachable)
+		m.noteRefresh(time.Time{}, a.err.Error())
+		if r.failures == 1 || r.failures%10 == 0 {
+			m.logger.Warn("the source could not be asked", slog.Int("failures", r.failures), slog.Any("err", a.err))
+		}
+		m.unreachable(a.err)
+		return
+	}
+	if r.failures > 0 {
+		m.logger.Info("the source answers again", slog.Int("failures", r.failures))
+	}
+	r.back = r.failures > 0
+	r.failures, r.answered = 0, a.seq
+	r.due = now.Add(m.agent.cfg.MetadataRefresh)
+	if r.again {
+		r.again = false
+		m.askSoon()
+	} else {
+		r.soon /= 2
+	}
+	m.noteRefresh(now, "")
+	m.brokers = a.brokers
+	for key, f := range m.fetchers {
+		if addr := a.brokers[key.broker]; addr != "" {
+			f.addr.Store(&addr)
+		}
+	}
+	if !m.sameCluster(a.clusterID) {
+		return
+	}
+	m.discover(a)
+}
+
+// noteRefresh publishes the outcome of a refresh for Status.
+func (m *mirror) noteRefresh(at time.Time, err string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !at.IsZero() {
+		m.refreshed = at
+	}
+	m.refErr = err
+}
+
+// unreachable fails the partitions nobody fetches when the whole source cannot be asked. Those with a fetcher are
+// its own affair: a bootstrap server that is away does not hurt them.
+func (m *mirror) unreachable(err error) {
+	if m.refreshes.failures < dialTries {
+		return
+	}
+	cause := CauseSourceUnreachable
+	if unauthenticated(err) {
+		cause = CauseNotAuthorized
+	}
+	for _, t := range m.topics {
+		for _, p := range t.partitions {
+			if p.desk.phase == phaseWaiting && p.state() != StateFailed {
+				m.fail(p, failf(cause, "%v", err))
+			}
+		}
+	}
+	m.store(nil)
+}
+
+// sameCluster binds the mirror to the first cluster it meets, and fails everything at another.
+func (m *mirror) sameCluster(id string) bool {
+	if m.clusterID == "" && id != "" {
+		if err := m.agent.states.append(StateRecord{
+			Type: recordMirrorSource, Mirror: m.cfg.Name, SourceClusterID: id, EpochPolicy: m.policy,
+		}); err != nil {
+			m.logger.Error("the source's cluster id could not be stored", slog.Any("err", err))
+			m.refreshes.answered = 0
+			m.refreshes.due = time.Now().Add(time.Second)
+			return false
+		}
+		m.mu.Lock()
+		m.clusterID = id
+		m.mu.Unlock()
+		m.logger.Info("source found", slog.String("source_cluster_id", id),
+			slog.String("epoch_policy", m.policy.String()))
+	}
+	if id == m.clusterID {
+		return true
+	}
+	why := failf(CauseClusterChanged, "the mirror is of cluster %s, the source is now %s", m.clusterID, id)
+	for _, t := range m.topics {
+		m.setProblem(t, why)
+	}
+	return false
+}
+
+// discover follows the source's topics and partitions.
+func (m *mirror) discover(a *refresh) {
+	answered := map[string]bool{}
+	for i := range a.topics {
+		found := &a.topics[i]
+		answered[found.name] = true
+		switch found.code {
+		case fetchwire.CodeNone:
+			m.seen(found, a)
+		case fetchwire.CodeTopicAuthorizationFailed:
+			if t := m.topics[found.name]; t != nil {
+				m.setProblem(t, failf(CauseNotAuthorized, "%v", fetchwire.CodeError(found.code)))
+			} else {
+				m.logger.Warn("a topic may not be described", slog.String("topic", found.name))
+			}
+		case fetchwire.CodeUnknownTopicOrPartition, fetchwire.CodeUnknownTopicID:
+			if t := m.topics[found.name]; t != nil {
+				m.absent(t)
+			}
+		default: // passes, as LEADER_NOT_AVAILABLE of a new topic
+			m.askSoon()
+		}
+	}
+	for name, t := range m.topics {
+		if !answered[name] {
+			m.absent(t)
+		}
+	}
+}
+
+// absent counts a sighting without the topic. The second makes it FAILED: nothing is cut, nothing sealed.
+func (m *mirror) absent(t *topic) {
+	if t.missing++; t.missing < 2 {
+		m.askSoon()
+		return
+	}
+	m.setProblem(t, failf(CauseTopicGone, "the source has no such topic any more; the copy is kept"))
+}
+
+// seen follows one topic that the source described.
+func (m *mirror) seen(found *sourceTopic, a *refresh) {
+	if m.topics[found.name] == nil && len(found.partitions) == 0 {
+		return
+	}
+	if m.topics[found.name] == nil {
+		m.logger.Info("topic found", slog.String("topic", found.name), slog.Int("partitions", len(found.partitions)))
+	}
+	t := m.topic(found.name)
+	t.missing = 0
+	if why := m.notOurs(t, found); why != nil {
+		m.setProblem(t, why)
+		m.growFailed(t, found, why)
+		return
+	}
+	if t.id.IsZero() {
+		t.id = found.id
+	}
+	m.setProblem(t, nil)
+	m.readConfig(t, a)
+	slices.SortFunc(found.partitions, func(x, y sourcePartition) int { return cmp.Compare(x.index, y.index) })
+	for _, sp := range found.partitions {
+		p := t.find(sp.index)
+		if p == nil {
+			p = m.addPartition(t, sp.index)
+			m.takeLog(p)
+		}
+		m.lead(p, sp)
+	}
+}
+
+// growFailed lists the partitions of a topic that is not ours, without making a directory for any.
+func (m *mirror) growFailed(t *topic, found *sourceTopic, why *failure) {
+	for _, sp := range found.partitions {
+		if t.find(sp.index) == nil {
+			m.fail(m.addPartition(t, sp.index), why)
+		}
+	}
+}
+
+func (t *topic) find(index int32) *partition {
+	for _, p := range t.partitions {
+		if p.tp.Partition == index {
+			return p
+		}
+	}
+	return nil
+}
+
+// notOurs says why a topic of this name is not the one we hold a copy of: any partition's directory tells.
+func (m *mirror) notOurs(t *topic, found *sourceTopic) *failure {
+	if other := m.agent.claimTopic(found.name, m); other != "" {
+		return failf(CauseConflict, "mirror %s holds the topic", other)
+	}
+	if !t.id.IsZero() && t.id != found.id {
+		return mismatch(segment.SourceID{ClusterID: m.clusterID, TopicID: t.id},
+			segment.SourceID{ClusterID: m.clusterID, TopicID: found.id})
+	}
+	want := segment.SourceID{ClusterID: m.clusterID, TopicID: found.id}
+	for bound := range m.agent.logs.bindings(found.name) {
+		if bound != want {
+			return mismatch(bound, want)
+		}
+	}
+	return nil
+}
+
+// setProblem fails a topic's partitions for what the metadata says, or lifts that once it does not say so any more.
+func (m *mirror) setProblem(t *topic, why *failure) {
+	lifted := t.problem != nil && why == nil
+	t.problem = why
+	for _, p := range t.partitions {
+		switch {
+		case why != nil && p.desk.phase == phaseFetching:
+			p.desk.pending = why
+			p.desk.fetcher.inbox.put(command{p: p, remove: true})
+		case why != nil && p.desk.phase == phaseWaiting:
+			if p.state() != StateFailed || p.cause() != why.cause {
+				m.fail(p, why)
+			}
+		case why == nil && p.desk.phase == phaseWaiting && p.state() == StateFailed &&
+			(lifted && p.cause().fromMetadata() || m.refreshes.back && p.cause() == CauseSourceUnreachable):
+			p.desk.gaveUp, p.desk.due = false, time.Time{}
+		}
+	}
+}
+
+// readConfig takes up what a topic's configuration says.
+func (m *mirror) readConfig(t *topic, a *refresh) {
+	c, ok := a.configs[t.name]
+	err := a.configErr
+	if ok {
+		err = c.err
+	}
+	if err == nil && ok {
+		t.config, t.configured, t.warned = c, true, false
+	} else if !t.warned && err != nil && !(t.configured && !notAuthorized(err)) {
+		t.warned = true
+		m.logger.Warn("the topic's configuration could not be read: the agent's defaults are used",
+			slog.String("topic", t.name), slog.Any("err", err))
+	}
+	for _, p := range t.partitions {
+		m.configure(p)
+	}
+}
+
+// lead takes up who leads a partition; one whose leader moved is taken from its fetcher.
+func (m *mirror) lead(p *partition, sp sourcePartition) {
+	if sp.leaderEpoch >= 0 && sp.leaderEpoch < p.leaderEpoch.Load() && p.desk.older < 3 {
+		p.desk.older++ // the broker asked lags behind the leader, which told us itself
+		return
+	}
+	p.desk.older = 0
+	moved := sp.leader != p.desk.leader
+	p.desk.leader = sp.leader
+	p.leaderEpoch.Store(sp.leaderEpoch)
+	if sp.leader >= 0 {
+		p.desk.noLeader = 0
+	}
+	if waits := p.desk.phase == phaseWaiting && p.state() == StateFailed && sp.leader >= 0; waits &&
+		(p.cause() == CauseNoLeader || p.cause() == CauseSourceUnreachable && moved) {
+		p.desk.due = time.Time{}
+	}
+	if moved && sp.leader >= 0 && p.desk.phase == phaseFetching {
+		m.logger.Info("leader moved", topicAttr(p.tp), partitionAttr(p.tp), slog.Int("broker", int(sp.leader)),
+			slog.Int("leader_epoch", int(sp.leaderEpoch)))
+		p.desk.fetcher.inbox.put(command{p: p, remove: true})
+	}
+}

@@ -1,0 +1,433 @@
+package replicator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"segmirror/fetchwire"
+)
+
+const (
+	dialTries      = 3                      // failed connections in a row before the partitions are FAILED
+	dialPause      = 250 * time.Millisecond // between them, times the try
+	corruptTries   = 3                      // refused answers in a row before a partition is FAILED
+	passingTries   = 5                      // answers with a code that may pass, likewise
+	outsideTries   = 3                      // OFFSET_OUT_OF_RANGE that a second look did not explain, likewise
+	throttledPause = 20 * time.Millisecond  // look again at partitions that wait for the disk
+)
+
+// fetcherKey names a fetcher: partitions of one source broker are spread over several.
+type fetcherKey struct {
+	broker int32
+	number int
+}
+
+// fetcher owns a connection to one source broker and the logs of the partitions it holds: it asks, and what comes is
+// appended, on one goroutine. The mirror adds and removes partitions through its inbox; the fetcher lets go of one by
+// an event.
+type fetcher struct {
+	// immutable
+	key    fetcherKey
+	mirror *mirror
+	client string
+	inbox  *mailbox[command]
+	done   chan struct{} // closed when run has returned
+
+	// owner
+	conn      *fetchwire.Conn
+	session   *fetchwire.FetchSession
+	slots     []*partition // by slot; nil = free
+	fresh     []*partition // added, not prepared yet
+	wanted    []fetchwire.SessionPartition
+	leaving   []release
+	spare     []command
+	dialFails int
+	quit      bool
+	suspected []*partition // refused as out of range in the answer at hand
+
+	// atomic
+	addr  atomic.Pointer[string]
+	stats fetcherStats
+}
+
+type fetcherStats struct {
+	partitions, busyNs, throttledNs, fetches atomic.Int64
+	answered                                 atomic.Int64 // when the newest answer came, ms
+}
+
+// command adds a partition, removes it, or ends a fetcher that holds none.
+type command struct {
+	p      *partition
+	remove bool
+	quit   bool
+}
+
+// release is a partition that leaves, and why: a failure, or nil with stale when the source should be asked again.
+type release struct {
+	p     *partition
+	why   *failure
+	stale bool
+	hint  fetchwire.LeaderIDAndEpoch
+	addr  string // the hinted leader's, "" = not said
+}
+
+func newFetcher(m *mirror, key fetcherKey, addr string) *fetcher {
+	f := &fetcher{
+		key:    key,
+		mirror: m,
+		client: fmt.Sprintf("broker-%d-fetcher-%d-mirror-%s", m.agent.cfg.NodeID, key.number, m.cfg.Name),
+		inbox:  newMailbox[command](),
+		done:   make(chan struct{}),
+	}
+	f.addr.Store(&addr)
+	return f
+}
+
+// run fetches until ctx is done. The mirror starts it and waits for done.
+func (f *fetcher) run(ctx context.Context) {
+	defer close(f.done)
+	defer f.disconnect()
+	for ctx.Err() == nil && !f.quit {
+		f.takeCommands()
+		if len(f.fresh) == 0 && f.stats.partitions.Load() == 0 {
+			f.closeSession(ctx)
+			if !f.quit {
+				f.wait(ctx, time.Hour)
+			}
+			continue
+		}
+		if f.conn == nil && !f.connect(ctx) {
+			continue
+		}
+		f.prepareFresh(ctx)
+		f.keep(time.Now())
+		wait := f.choose(time.Now())
+		if f.conn == nil || len(f.wanted) == 0 {
+			f.letGo(nil)
+			f.wait(ctx, wait)
+			continue
+		}
+		f.fetch(ctx)
+	}
+	f.takeCommands()
+	for _, p := range f.all() {
+		f.release(release{p: p})
+	}
+	f.letGo(nil)
+}
+
+// wait sleeps until something is in the inbox, d has passed or ctx is done.
+func (f *fetcher) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-f.inbox.ready:
+	case <-timer.C:
+	}
+}
+
+func (f *fetcher) takeCommands() {
+	commands := f.inbox.take(f.spare)
+	for _, c := range commands {
+		switch {
+		case c.quit:
+			f.quit = true
+			continue
+		case c.remove:
+			f.release(release{p: c.p})
+			continue
+		}
+		f.fresh = append(f.fresh, c.p)
+	}
+	if commands != nil {
+		clear(commands)
+		f.spare = commands
+	}
+	f.letGo(nil)
+}
+
+// all returns every partition the fetcher holds.
+func (f *fetcher) all() []*partition {
+	out := slices.Clone(f.fresh)
+	for _, p := range f.slots {
+		if p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// seat gives a prepared partition a slot.
+func (f *fetcher) seat(p *partition) {
+	p.stats.answered.Store(&f.stats.answered)
+	p.feed.notBefore = time.Time{}
+	slot := slices.Index(f.slots, nil)
+	if slot < 0 {
+		slot = len(f.slots)
+		f.slots = append(f.slots, nil)
+	}
+	f.slots[slot] = p
+	p.feed.slot = slot
+	f.stats.partitions.Add(1)
+}
+
+// release takes a partition out and queues it for the mirror; letGo sends it.
+func (f *fetcher) release(r release) {
+	if i := slices.Index(f.fresh, r.p); i >= 0 {
+		f.fresh = slices.Delete(f.fresh, i, i+1)
+	} else if r.p.feed.slot < len(f.slots) && f.slots[r.p.feed.slot] == r.p {
+		f.slots[r.p.feed.slot] = nil
+		f.stats.partitions.Add(-1)
+	} else {
+		return // left before
+	}
+	f.leaving = append(f.leaving, r)
+}
+
+// letGo sends what left to the mirror. Leader addresses named by an answer are filled in.
+func (f *fetcher) letGo(endpoints []fetchwire.NodeEndpoint) {
+	for _, r := range f.leaving {
+		for _, e := range endpoints {
+			if r.hint.LeaderID >= 0 && e.NodeID == r.hint.LeaderID {
+				r.addr = hostPort(e.Host, e.Port)
+			}
+		}
+		f.mirror.inbox.put(event{released: &r, fetcher: f})
+	}
+	clear(f.leaving)
+	f.leaving = f.leaving[:0]
+}
+
+func (f *fetcher) disconnect() {
+	if f.conn != nil {
+		f.conn.Close() // nothing is lost with it
+		f.conn = nil
+	}
+}
+
+// connect dials; after dialTries failures in a row every partition is let go, FAILED.
+func (f *fetcher) connect(ctx context.Context) bool {
+	cfg := &f.mirror.cfg.Client
+	dial, err := cfg.dialConfig(*f.addr.Load(), f.client, cfg.SocketTimeout)
+	if err == nil {
+		f.conn, err = fetchwire.Dial(ctx, dial)
+	}
+	if err == nil {
+		var version int16
+		if version, err = f.conn.Version(fetchwire.KeyFetch); err == nil {
+			f.session = fetchwire.NewFetchSession(version)
+			return true
+		}
+	}
+	f.lost(ctx, err)
+	return false
+}
+
+// lost closes a broken connection and waits before the next try, or lets every partition go after the last.
+func (f *fetcher) lost(ctx context.Context, err error) {
+	f.disconnect()
+	if ctx.Err() != nil {
+		return
+	}
+	f.dialFails++
+	f.mirror.errors.add(CauseSourceUnreachable)
+	f.mirror.logger.Warn("source broker lost", slog.Int("broker", int(f.key.broker)),
+		slog.String("addr", *f.addr.Load()), slog.Int("attempt", f.dialFails), slog.Any("err", err))
+	f.mirror.inbox.put(event{brokerLost: true, fetcher: f})
+	if f.dialFails < dialTries {
+		f.wait(ctx, dialPause*time.Duration(f.dialFails))
+		return
+	}
+	cause := CauseSourceUnreachable
+	if unauthenticated(err) {
+		cause = CauseNotAuthorized
+	}
+	f.dialFails = 0
+	for _, p := range f.all() {
+		f.release(release{p: p, why: failf(cause, "broker %d at %s: %v", f.key.broker, *f.addr.Load(), err)})
+	}
+	f.letGo(nil)
+}
+
+func unauthenticated(err error) bool {
+	var code fetchwire.KafkaError
+	return errors.Is(err, fetchwire.ErrSASL) || errors.As(err, &code) &&
+		(code.Code == fetchwire.CodeSaslAuthenticationFailed || code.Code == fetchwire.CodeUnsupportedSaslMechanism)
+}
+
+// closeSession tells a broker that is not needed any more to forget us, and hangs up.
+func (f *fetcher) closeSession(ctx context.Context) {
+	if f.conn == nil {
+		return
+	}
+	if req := f.session.CloseRequest(); req != nil {
+		if stream, err := f.conn.Fetch(ctx, req); err == nil {
+			for stream.Next() { // a closing answer holds nothing
+			}
+			stream.Close() // the connection goes next
+		}
+	}
+	f.disconnect()
+}
+
+// keep does what is due for the partitions between two fetches: recovery points, new configurations, parking.
+func (f *fetcher) keep(now time.Time) {
+	for _, p := range f.slots {
+		if p == nil {
+			continue
+		}
+		if offset := p.stats.durable.Swap(-1); offset >= 0 {
+			p.feed.log.MarkFlushed(offset)
+		}
+		if err := f.keepOne(p, now); err != nil {
+			f.release(release{p: p, why: f.ioFailure(p, err)})
+		}
+	}
+}
+
+func (f *fetcher) keepOne(p *partition, now time.Time) error {
+	if p.stats.gone.Load() {
+		return errDirectoryLost
+	}
+	if err := p.feed.log.Failed(); err != nil {
+		return err
+	}
+	if cfg := p.config.Load(); cfg != nil && *cfg != p.feed.held.config {
+		if err := p.feed.log.SetConfig(*cfg); err != nil {
+			return err
+		}
+		p.feed.held.config = *cfg
+	}
+	idle := now.Sub(p.feed.lastBatch) >= f.mirror.agent.cfg.IdlePartitionAge
+	if !p.feed.parked && idle && p.unflushed() == 0 {
+		p.feed.parked = true
+		return p.feed.log.Park()
+	}
+	return nil
+}
+
+// choose fills wanted with the partitions to ask for now, and returns how long to wait if there is none.
+func (f *fetcher) choose(now time.Time) time.Duration {
+	wait := time.Hour
+	f.wanted = f.wanted[:0]
+	behind := 2 * f.mirror.agent.cfg.Log.FlushBytes
+	for slot, p := range f.slots {
+		if p == nil {
+			continue
+		}
+		if p.feed.notBefore.After(now) {
+			wait = min(wait, p.feed.notBefore.Sub(now))
+			continue
+		}
+		if p.unflushed() > behind { // the disk is slower than the source: wait for the flusher
+			f.mirror.agent.flusher.kick()
+			wait = min(wait, throttledPause)
+			continue
+		}
+		if p.feed.held.dir.full.Load() {
+			f.release(release{p: p, why: failf(CauseDiskFull, "%s has less than min.free.bytes", p.feed.held.dir.dir.Path())})
+			continue
+		}
+		f.wanted = append(f.wanted, f.want(slot, p))
+	}
+	return wait
+}
+
+func (f *fetcher) want(slot int, p *partition) fetchwire.SessionPartition {
+	log := p.feed.log
+	epoch, known := log.LatestSourceEpoch()
+	if !known {
+		epoch = -1
+	}
+	return fetchwire.SessionPartition{
+		Topic: p.tp.Topic, TopicID: p.identity.Load().TopicID, Slot: slot,
+		FetchPartition: fetchwire.FetchPartition{
+			Partition: p.tp.Partition, CurrentLeaderEpoch: p.leaderEpoch.Load(), FetchOffset: log.LogEndOffset(),
+			LastFetchedEpoch: epoch, LogStartOffset: -1, MaxBytes: f.mirror.cfg.Fetch.MaxBytes,
+			HighWatermark: fetchwire.NoHighWatermark,
+		},
+	}
+}
+
+// fetch asks once and appends what comes.
+func (f *fetcher) fetch(ctx context.Context) {
+	cfg := &f.mirror.cfg.Fetch
+	req := f.session.Next(fetchwire.FetchParams{
+		MaxWaitMs: int32(cfg.WaitMax / time.Millisecond), MinBytes: cfg.MinBytes, MaxBytes: cfg.ResponseMaxBytes,
+	}, f.wanted)
+	stream, err := f.conn.Fetch(ctx, req)
+	if err != nil {
+		f.lost(ctx, err)
+		return
+	}
+	began := time.Now()
+	f.stats.fetches.Add(1)
+	f.stats.answered.Store(began.UnixMilli())
+	head := stream.Head()
+	sessionErr := f.session.HandleResponse(head.SessionID, head.ErrorCode)
+	bytes := int64(0)
+	for stream.Next() {
+		bytes += int64(stream.Partition().RecordsSize)
+		f.apply(ctx, stream)
+	}
+	err = stream.Err()
+	f.letGo(stream.NodeEndpoints())
+	stream.Close() // says again what Err said
+	took := time.Since(began)
+	f.stats.busyNs.Add(int64(took))
+	if f.mirror.logger.Enabled(ctx, slog.LevelDebug) {
+		f.mirror.logger.LogAttrs(ctx, slog.LevelDebug, "fetched", slog.Int("broker", int(f.key.broker)),
+			slog.Int("partitions", len(f.wanted)), slog.Int64("bytes", bytes), slog.Duration("took", took))
+	}
+	if err != nil {
+		f.lost(ctx, err)
+		return
+	}
+	f.dialFails = 0
+	f.afterFetch(ctx, sessionErr, head.ThrottleMs)
+}
+
+// afterFetch waits as the source told us to, and asks again for a session that was lost.
+func (f *fetcher) afterFetch(ctx context.Context, sessionErr error, throttleMs int32) {
+	f.investigate(ctx)
+	if sessionErr != nil && !sessionGone(sessionErr) {
+		f.mirror.logger.Warn("fetch refused", slog.Int("broker", int(f.key.broker)), slog.Any("err", sessionErr))
+		f.mirror.errors.add(CauseProtocol)
+		f.wait(ctx, f.mirror.cfg.Fetch.Backoff)
+	}
+	if throttleMs > 0 {
+		pause := time.Duration(throttleMs) * time.Millisecond
+		began := time.Now()
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		f.stats.throttledNs.Add(int64(time.Since(began)))
+	}
+}
+
+func sessionGone(err error) bool {
+	var code fetchwire.KafkaError
+	return errors.As(err, &code) && (code.Code == fetchwire.CodeFetchSessionIDNotFound ||
+		code.Code == fetchwire.CodeInvalidFetchSessionEpoch || code.Code == fetchwire.CodeFetchSessionTopicIDError)
+}
+
+// ioFailure says why a log here cannot go on.
+func (f *fetcher) ioFailure(p *partition, err error) *failure {
+	switch {
+	case p.stats.gone.Load() || isGone(err):
+		return failf(CauseDirectoryLost, "%s: %v", p.feed.log.Dir(), err)
+	case isNoSpace(err):
+		return failf(CauseDiskFull, "%v", err)
+	default:
+		return failf(CauseIO, "%v", err)
+	}
+}

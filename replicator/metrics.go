@@ -1,0 +1,133 @@
+package replicator
+
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collector turns a Status into metrics at each scrape, so that counting costs the data path nothing but atomics.
+type collector struct{ agent *Agent }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("segmirror_"+name, help, labels, nil)
+}
+
+var partitionLabels = []string{"mirror", "topic", "partition"}
+
+// The metrics. Per-partition gauges that are not known yet are NaN.
+type metricSet struct {
+	sourceOffset, endOffset, logStart, lagRecords, lagSeconds *prometheus.Desc
+	bytes, batches, state, gaps, truncated, lost, lostRanges  *prometheus.Desc
+	attempts                                                  *prometheus.Desc
+	busy, throttled, fetches, held                            *prometheus.Desc
+	errors, partitions, refreshAge                            *prometheus.Desc
+	free, full                                                *prometheus.Desc
+}
+
+func newMetricSet() *metricSet {
+	part := func(name, help string) *prometheus.Desc { return describe(name, help, partitionLabels...) }
+	fetcher := func(name, help string) *prometheus.Desc { return describe(name, help, "mirror", "broker", "fetcher") }
+	return &metricSet{
+		sourceOffset: part("partition_source_offset", "High watermark of the source's leader; NaN until its first answer."),
+		endOffset:    part("partition_end_offset", "Log end offset of the copy."),
+		logStart:     part("partition_log_start_offset", "Log start offset of the copy."),
+		lagRecords:   part("partition_lag_records", "Offsets the copy is behind; NaN until the first answer."),
+		lagSeconds: part("partition_lag_seconds",
+			"Age of the newest mirrored batch while records are missing, 0 when none is; NaN until known."),
+		bytes:      part("partition_bytes_total", "Bytes of batches appended."),
+		batches:    part("partition_batches_total", "Batches appended."),
+		state:      part("partition_state", "State: 0 PREPARING, 1 MIRRORING, 6 FAILED, 16 unknown."),
+		gaps:       part("partition_gaps_total", "Places where offsets were missing at a source that does not compact."),
+		truncated:  part("partition_truncated_records_total", "Records cut because the source elected a leader without them."),
+		lost:       part("partition_lost_records_total", "Offsets deleted at the source before they were fetched, ever."),
+		lostRanges: part("partition_lost_ranges", "Ranges of offsets lost that way, ever."),
+		attempts:   part("partition_failed_attempts", "Failures in a row."),
+		busy:       fetcher("fetcher_busy_seconds_total", "Time spent reading and appending answers."),
+		throttled:  fetcher("fetcher_throttled_seconds_total", "Time waited because the source said so."),
+		fetches:    fetcher("fetcher_fetches_total", "Fetch answers."),
+		held:       fetcher("fetcher_partitions", "Partitions held."),
+		errors:     describe("errors_total", "Failures by kind.", "mirror", "kind"),
+		partitions: describe("mirror_partitions", "Partitions by state.", "mirror", "state"),
+		refreshAge: describe("mirror_metadata_timestamp_seconds", "When the source last answered about its topics.", "mirror"),
+		free:       describe("log_dir_free_bytes", "Free bytes of a log directory's file system.", "log_dir"),
+		full:       describe("log_dir_full", "1 while appends pause for want of room.", "log_dir"),
+	}
+}
+
+// Describe implements prometheus.Collector: an unchecked collector, whose labels come and go with the partitions.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	set := newMetricSet()
+	status := c.agent.Status()
+	for i := range status.Mirrors {
+		set.mirror(out, &status.Mirrors[i])
+	}
+	for _, d := range status.LogDirs {
+		gauge(out, set.free, known(float64(d.FreeBytes)), d.Path)
+		full := 0.0
+		if d.Full {
+			full = 1
+		}
+		gauge(out, set.full, full, d.Path)
+	}
+}
+
+func (s *metricSet) mirror(out chan<- prometheus.Metric, m *MirrorStatus) {
+	states := map[State]int{StatePreparing: 0, StateMirroring: 0, StateFailed: 0}
+	for i := range m.Partitions {
+		states[m.Partitions[i].State]++
+		s.partition(out, m.Name, &m.Partitions[i])
+	}
+	for state, n := range states {
+		gauge(out, s.partitions, float64(n), m.Name, state.String())
+	}
+	for _, f := range m.Fetchers {
+		labels := []string{m.Name, itoa(f.Broker), itoa(int32(f.Number))}
+		counter(out, s.busy, f.Busy.Seconds(), labels...)
+		counter(out, s.throttled, f.Throttled.Seconds(), labels...)
+		counter(out, s.fetches, float64(f.Fetches), labels...)
+		gauge(out, s.held, float64(f.Partitions), labels...)
+	}
+	for cause, n := range m.Errors {
+		counter(out, s.errors, float64(n), m.Name, cause.String())
+	}
+	if !m.Refreshed.IsZero() {
+		gauge(out, s.refreshAge, float64(m.Refreshed.UnixMilli())/1000, m.Name)
+	}
+}
+
+func (s *metricSet) partition(out chan<- prometheus.Metric, mirror string, p *PartitionStatus) {
+	labels := []string{mirror, p.Topic, itoa(p.Partition)}
+	gauge(out, s.sourceOffset, known(float64(p.SourceOffset)), labels...)
+	gauge(out, s.endOffset, known(float64(p.EndOffset)), labels...)
+	gauge(out, s.logStart, known(float64(p.LogStart)), labels...)
+	gauge(out, s.lagRecords, known(float64(p.LagRecords)), labels...)
+	gauge(out, s.lagSeconds, known(p.LagSeconds), labels...)
+	counter(out, s.bytes, float64(p.Bytes), labels...)
+	counter(out, s.batches, float64(p.Batches), labels...)
+	gauge(out, s.state, float64(p.State), labels...)
+	counter(out, s.gaps, float64(p.Gaps), labels...)
+	counter(out, s.truncated, float64(p.Truncated), labels...)
+	counter(out, s.lost, float64(p.LostRecords), labels...)
+	gauge(out, s.lostRanges, float64(len(p.Lost)), labels...)
+	gauge(out, s.attempts, float64(p.Attempts), labels...)
+}
+
+// known maps -1, not known, to NaN.
+func known(v float64) float64 {
+	if v < 0 {
+		return math.NaN()
+	}
+	return v
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func counter(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+}

@@ -1,0 +1,267 @@
+package replicator
+
+import (
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"segmirror/segment"
+)
+
+// partition is one mirrored partition. It is held by its mirror's goroutine or by one fetcher; the fields under feed
+// and its log belong to the holder, those under desk to the mirror always.
+type partition struct {
+	// immutable
+	tp     segment.TopicPartition
+	mirror *mirror
+	topic  *topic
+
+	desk desk
+	feed feed
+
+	// atomic: set by the mirror, followed by the fetcher that holds it
+	leaderEpoch atomic.Int32                   // -1 = not known
+	config      atomic.Pointer[segment.Config] // what the log should have
+	identity    atomic.Pointer[segment.SourceID]
+	compacted   atomic.Bool
+
+	stats stats
+}
+
+// phase is who works on a partition.
+type phase int8
+
+const (
+	phaseWaiting  phase = iota // nobody: for a leader, a refresh or its next try
+	phaseOpening               // a worker opens its log
+	phaseFetching              // a fetcher holds it
+)
+
+// desk is what the mirror's goroutine knows of a partition.
+type desk struct {
+	phase    phase
+	leader   int32 // -1 = none
+	fetcher  *fetcher
+	pending  *failure  // becomes its failure once the fetcher has let go
+	due      time.Time // not before; zero = now
+	gaveUp   bool      // FAILED and not tried again
+	refresh  int       // waits for the answer to this ask
+	noLeader int       // refreshes in a row without a leader
+	stored   bool      // its state in the state log is the present one
+	changed  bool      // is in the list of states to be stored
+	older    int       // answers in a row with an older leader epoch than the one we know
+}
+
+// feed is what the holder knows of a partition.
+type feed struct {
+	held      *heldLog
+	log       *segment.Log
+	slot      int
+	prior     Cause // why it was FAILED before this start: some causes are checked before it goes on
+	started   bool  // has been MIRRORING: its start position is settled
+	corrupt   int   // refused answers in a row
+	outside   int   // OFFSET_OUT_OF_RANGE in a row that a second look did not explain
+	errors    int   // codes in a row that may pass
+	notBefore time.Time
+	lastBatch time.Time
+	parked    bool
+	appended  int64 // bytes appended to this log since it was opened
+}
+
+// stats are the numbers others see. All atomic.
+type stats struct {
+	state        atomic.Int32
+	failure      atomic.Pointer[failure]
+	attempts     atomic.Int32
+	leader       atomic.Int32
+	log          atomic.Pointer[segment.Log] // the newest log, also after it was closed
+	sourceOffset atomic.Int64                // -1 = no answer yet
+	sourceStart  atomic.Int64                // -1 = no answer yet
+	answered     atomic.Pointer[atomic.Int64]
+	maxTimestamp atomic.Int64 // of the newest batch with one, -1 = none
+	received     atomic.Int64 // when the newest batch was appended, ms; 0 = none
+	bytes        atomic.Int64
+	batches      atomic.Int64
+	gaps         atomic.Int64
+	lostRecords  atomic.Int64
+	truncated    atomic.Int64 // records cut because the source diverged
+
+	// between the holder and the flusher
+	appended atomic.Int64 // bytes since the log was opened
+	flushed  atomic.Int64 // of which are durable
+	durable  atomic.Int64 // offset, for MarkFlushed
+	gone     atomic.Bool  // the directory is not where it was
+
+	mu   sync.Mutex
+	lost []LostRange // guarded by mu
+}
+
+func newPartition(m *mirror, t *topic, index int32) *partition {
+	p := &partition{tp: segment.TopicPartition{Topic: t.name, Partition: index}, mirror: m, topic: t}
+	p.desk.leader = -1
+	p.leaderEpoch.Store(-1)
+	p.stats.state.Store(int32(StateUnknown))
+	p.stats.leader.Store(-1)
+	p.stats.sourceOffset.Store(-1)
+	p.stats.sourceStart.Store(-1)
+	p.stats.maxTimestamp.Store(-1)
+	p.stats.durable.Store(-1)
+	return p
+}
+
+// state returns the partition's state. Any goroutine.
+func (p *partition) state() State { return State(p.stats.state.Load()) }
+
+func (p *partition) cause() Cause {
+	if f := p.stats.failure.Load(); f != nil {
+		return f.cause
+	}
+	return CauseNone
+}
+
+// move makes next the partition's state, logs it, and reports whether that is legal. Holder only.
+func (p *partition) move(next State, why *failure) bool {
+	old := p.state()
+	logger := p.mirror.logger
+	if !old.CanMoveTo(next) {
+		logger.Warn("an illegal state change was dropped", topicAttr(p.tp), partitionAttr(p.tp),
+			slog.String("old", old.String()), slog.String("new", next.String()))
+		return false
+	}
+	before := p.stats.failure.Swap(why)
+	p.stats.state.Store(int32(next))
+	if why != nil {
+		p.mirror.errors.add(why.cause)
+	}
+	if old == next && (why == nil || before != nil && before.cause == why.cause) {
+		return true
+	}
+	level := slog.LevelInfo
+	attrs := []slog.Attr{
+		topicAttr(p.tp), partitionAttr(p.tp),
+		slog.String("old", old.String()), slog.String("new", next.String()),
+	}
+	if why != nil {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("cause", why.cause.String()), slog.String("err", why.text))
+		if why.cause.retryClass() == retryNever {
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("remedy", why.cause.remedy()))
+		}
+	}
+	logger.LogAttrs(p.mirror.ctx, level, "state change", attrs...)
+	return true
+}
+
+// record returns what the state log is to hold of the partition.
+func (p *partition) record() StateRecord {
+	r := StateRecord{
+		Type: recordPartitionState, Mirror: p.mirror.cfg.Name, Topic: p.tp.Topic, Partition: p.tp.Partition,
+		State: p.state(),
+	}
+	if f := p.stats.failure.Load(); f != nil {
+		r.Cause, r.Text, r.Attempts = f.cause, f.text, p.stats.attempts.Load()
+	}
+	return r
+}
+
+// setLog makes log the partition's log. Holder only.
+func (p *partition) setLog(h *heldLog, log *segment.Log) {
+	p.feed.held, p.feed.log = h, log
+	p.feed.parked = false
+	p.feed.lastBatch = time.Now()
+	p.feed.appended = 0
+	p.stats.appended.Store(0)
+	p.stats.flushed.Store(0)
+	p.stats.durable.Store(-1)
+	p.stats.gone.Store(false)
+	p.stats.log.Store(log)
+}
+
+// lose records that offsets [from, to) were deleted at the source before they were fetched.
+func (p *partition) lose(span LostSpan) {
+	p.stats.mu.Lock()
+	defer p.stats.mu.Unlock()
+	p.stats.lost = append(p.stats.lost, LostRange{From: span.From, To: span.To, At: time.UnixMilli(span.AtMs)})
+	p.stats.lostRecords.Add(span.To - span.From)
+}
+
+// unflushed returns how many appended bytes are not known to be durable. Any goroutine.
+func (p *partition) unflushed() int64 { return p.stats.appended.Load() - p.stats.flushed.Load() }
+
+// status returns a snapshot. Any goroutine.
+func (p *partition) status(now time.Time) PartitionStatus {
+	s := &p.stats
+	out := PartitionStatus{
+		Topic: p.tp.Topic, Partition: p.tp.Partition, State: p.state(), Attempts: int(s.attempts.Load()),
+		Leader: s.leader.Load(), SourceOffset: s.sourceOffset.Load(), EndOffset: -1, LogStart: -1, HighWatermark: -1,
+		LagRecords: -1, LagSeconds: -1, Bytes: s.bytes.Load(), Batches: s.batches.Load(),
+		LostRecords: s.lostRecords.Load(), Gaps: s.gaps.Load(), Truncated: s.truncated.Load(),
+	}
+	if f := s.failure.Load(); f != nil {
+		out.Cause, out.CauseText = f.cause, f.text
+	}
+	if log := s.log.Load(); log != nil {
+		out.LogStart, out.EndOffset, out.HighWatermark = log.LogStartOffset(), log.LogEndOffset(), log.HighWatermark()
+		out.Dir = log.Dir()
+	}
+	if out.SourceOffset >= 0 && out.EndOffset >= 0 {
+		out.LagRecords = max(0, out.SourceOffset-out.EndOffset)
+		out.LagSeconds = s.lagSeconds(now, out.LagRecords)
+	}
+	s.mu.Lock()
+	out.Lost = append(out.Lost, s.lost...)
+	s.mu.Unlock()
+	return out
+}
+
+// answerGrace is how old the newest answer may be for a partition to count as caught up: a long poll waits that long.
+const answerGrace = 5 * time.Second
+
+// lagSeconds is how far behind the source the copy is, by the clock of the records: the age of the newest mirrored
+// batch while records are missing, 0 when none is, and the age of the last answer once the source is silent. -1 =
+// not known: batches without a timestamp.
+func (s *stats) lagSeconds(now time.Time, lagRecords int64) float64 {
+	silent := time.Duration(math.MaxInt64)
+	if at := s.answered.Load(); at != nil {
+		silent = now.Sub(time.UnixMilli(at.Load()))
+	}
+	if lagRecords == 0 {
+		if silent <= answerGrace {
+			return 0
+		}
+		return silent.Seconds()
+	}
+	newest := s.maxTimestamp.Load()
+	if newest < 0 {
+		return -1
+	}
+	return max(0, now.Sub(time.UnixMilli(newest)).Seconds())
+}
+
+// noteAppend counts one answer's batches. Holder only; no allocation.
+func (p *partition) noteAppend(info *segment.AppendInfo, now time.Time) {
+	if info.Batches == 0 {
+		return
+	}
+	s := &p.stats
+	p.feed.lastBatch, p.feed.parked = now, false
+	p.feed.appended += int64(info.Bytes)
+	s.appended.Store(p.feed.appended)
+	s.bytes.Add(int64(info.Bytes))
+	s.batches.Add(int64(info.Batches))
+	if info.MaxTimestampMs >= 0 {
+		s.maxTimestamp.Store(info.MaxTimestampMs)
+	}
+	s.received.Store(now.UnixMilli())
+	if info.Gaps > 0 && !p.compacted.Load() {
+		s.gaps.Add(int64(info.Gaps))
+	}
+}
+
+func topicAttr(tp segment.TopicPartition) slog.Attr { return slog.String("topic", tp.Topic) }
+func partitionAttr(tp segment.TopicPartition) slog.Attr {
+	return slog.Int("partition", int(tp.Partition))
+}
