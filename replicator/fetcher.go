@@ -298,11 +298,11 @@ func (f *fetcher) keepOne(p *partition, now time.Time) error {
 	if err := p.feed.log.Failed(); err != nil {
 		return err
 	}
-	if cfg := p.config.Load(); cfg != nil && *cfg != p.feed.held.config {
+	if cfg := p.config.Load(); cfg != nil && cfg != p.feed.config {
 		if err := p.feed.log.SetConfig(*cfg); err != nil {
 			return err
 		}
-		p.feed.held.config = *cfg
+		p.feed.config = cfg
 	}
 	idle := now.Sub(p.feed.lastBatch) >= f.mirror.agent.cfg.IdlePartitionAge
 	if !p.feed.parked && idle && p.unflushed() == 0 {

@@ -32,7 +32,7 @@ type heldLog struct {
 	dir *logDir
 
 	// owner
-	config segment.Config
+	policy segment.EpochPolicy
 	inode  uint64
 
 	// atomic
@@ -56,13 +56,19 @@ type logSet struct {
 // openLogSet locks the log directories and checks that no partition lies in two of them.
 func openLogSet(cfg *Config, logger *slog.Logger) (*logSet, error) {
 	s := &logSet{logger: logger, held: map[segment.TopicPartition]*heldLog{}}
-	id := segment.Identity{ClusterID: cfg.ClusterID, NodeID: cfg.NodeID}
+	clusterID, err := resolveClusterID(cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	id := segment.Identity{ClusterID: clusterID, NodeID: cfg.NodeID}
 	for _, path := range cfg.LogDirs {
 		dir, err := segment.OpenLogDir(path, id)
 		if err != nil {
 			return nil, errors.Join(err, s.close())
 		}
-		id.ClusterID = dir.ClusterID()
+		for _, warning := range dir.Warnings() {
+			logger.Warn("a checkpoint file could not be read: logs are scanned from their start", slog.Any("err", warning))
+		}
 		d := &logDir{dir: dir}
 		d.free.Store(-1)
 		s.dirs = append(s.dirs, d)
@@ -184,7 +190,7 @@ func (s *logSet) reopen(h *heldLog, cfg segment.Config) error {
 		return err
 	}
 	logRecovery(s.logger, h.tp, report)
-	h.config, h.inode = cfg, inodeOf(path)
+	h.policy, h.inode = cfg.Policy, inodeOf(path)
 	h.err.Store(nil)
 	h.log.Store(log)
 	return nil

@@ -352,7 +352,7 @@ func (m *mirror) store(starting []*partition) {
 func (m *mirror) assign(p *partition) {
 	m.configure(p)
 	log := p.feed.log
-	if log == nil || log.Failed() != nil || p.stats.gone.Load() || p.feed.held.config.Policy != p.config.Load().Policy {
+	if log == nil || log.Failed() != nil || p.stats.gone.Load() || p.feed.held.policy != p.config.Load().Policy {
 		p.desk.phase = phaseOpening
 		m.toOpen = append(m.toOpen, p)
 		return
@@ -383,10 +383,10 @@ func (m *mirror) assign(p *partition) {
 
 // configure gives a partition the configuration of its source topic.
 func (m *mirror) configure(p *partition) {
-	base := m.agent.cfg.Log.segmentConfig(m.policy, m.agent.cutDirOf(p.tp))
-	cfg := p.topic.config.apply(base)
-	if old := p.config.Load(); old == nil || *old != cfg {
+	if p.config.Load() == nil || p.desk.configured != p.topic.config {
+		cfg := p.topic.config.apply(m.agent.cfg.Log.segmentConfig(m.policy, m.agent.cutDirOf(p.tp)))
 		p.config.Store(&cfg)
+		p.desk.configured = p.topic.config
 	}
 	id := segment.SourceID{ClusterID: m.clusterID, TopicID: p.topic.id}
 	if old := p.identity.Load(); old == nil || *old != id {

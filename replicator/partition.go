@@ -41,23 +41,25 @@ const (
 
 // desk is what the mirror's goroutine knows of a partition.
 type desk struct {
-	phase    phase
-	leader   int32 // -1 = none
-	fetcher  *fetcher
-	pending  *failure  // becomes its failure once the fetcher has let go
-	due      time.Time // not before; zero = now
-	gaveUp   bool      // FAILED and not tried again
-	refresh  int       // waits for the answer to this ask
-	noLeader int       // refreshes in a row without a leader
-	stored   bool      // its state in the state log is the present one
-	changed  bool      // is in the list of states to be stored
-	older    int       // answers in a row with an older leader epoch than the one we know
+	phase      phase
+	leader     int32 // -1 = none
+	fetcher    *fetcher
+	pending    *failure    // becomes its failure once the fetcher has let go
+	due        time.Time   // not before; zero = now
+	gaveUp     bool        // FAILED and not tried again
+	refresh    int         // waits for the answer to this ask
+	noLeader   int         // refreshes in a row without a leader
+	stored     bool        // its state in the state log is the present one
+	changed    bool        // is in the list of states to be stored
+	configured topicConfig // what config was made from
+	older      int         // answers in a row with an older leader epoch than the one we know
 }
 
 // feed is what the holder knows of a partition.
 type feed struct {
 	held      *heldLog
 	log       *segment.Log
+	config    *segment.Config // what the log has
 	slot      int
 	prior     Cause // why it was FAILED before this start: some causes are checked before it goes on
 	started   bool  // has been MIRRORING: its start position is settled
@@ -170,7 +172,7 @@ func (p *partition) record() StateRecord {
 // setLog makes log the partition's log. Holder only.
 func (p *partition) setLog(h *heldLog, log *segment.Log) {
 	p.feed.held, p.feed.log = h, log
-	p.feed.parked = false
+	p.feed.config, p.feed.parked = nil, false
 	p.feed.lastBatch = time.Now()
 	p.feed.appended = 0
 	p.stats.appended.Store(0)

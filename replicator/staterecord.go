@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
-
-	"segmirror/segment"
 )
 
 // The record types of `__mirror_state`. A key is int16 type and the mirror's name as int16 length and bytes; a value

@@ -44,6 +44,8 @@ type PartitionStatus struct {
 	LagSeconds    float64
 	Bytes         int64 // appended since the agent started
 	Batches       int64
+	Gaps          int64 // places where offsets were missing although the source does not compact
+	Truncated     int64 // records cut because the source elected a leader without them
 	LostRecords   int64
 	Lost          []LostRange
 	Dir           string // the log directory that holds it
