@@ -32,7 +32,7 @@ func checkCompaction(t *testing.T, src *kafka.Cluster, p tp, before string) {
 	after.awaitCaughtUp(src, p)
 	after.stop()
 	r := compareLogs(t, p, sourceDir, p.dir(after.dir), false)
-	wantWhole(t, p, r)
+	wantWhole(t, src, p, r)
 	t.Logf("%d of %d records survive, %d batches compared", len(theirs), len(ours), r.Batches)
 }
 

@@ -86,13 +86,17 @@ func openTopic(t *testing.T, c *kafka.Cluster, p tp) (s compare.Source, done fun
 	return topic, cl.Close, nil
 }
 
-// wantWhole wants the mirror to hold all that the source holds; what only the mirror has before the source's log start
-// may stay.
-func wantWhole(t *testing.T, p tp, r compare.Result) {
+// wantWhole wants the mirror to hold all that the source holds from its log start on. What only the mirror has before
+// that may stay.
+func wantWhole(t *testing.T, src *kafka.Cluster, p tp, r compare.Result) {
 	t.Helper()
-	if !r.HeadOnlyA.Empty() || !r.TailOnlyA.Empty() || !r.TailOnlyB.Empty() {
-		t.Errorf("%v: offsets only in the source before %v and after %v, only in the mirror after %v",
-			p, r.HeadOnlyA, r.TailOnlyA, r.TailOnlyB)
+	start, _, err := src.Offsets(t.Context(), p.topic, p.partition, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.HeadOnlyA.To > start || !r.TailOnlyA.Empty() || !r.TailOnlyB.Empty() {
+		t.Errorf("%v: offsets only in the source before %v (its log start is %d) and after %v, only in the mirror after %v",
+			p, r.HeadOnlyA, start, r.TailOnlyA, r.TailOnlyB)
 	}
 }
 

@@ -268,7 +268,7 @@ func finish(t *testing.T, src *kafka.Cluster, parts []tp, props map[string]strin
 	var total compare.Result
 	for _, p := range parts {
 		r := compareLogs(t, p, p.leaderDir(t, src), p.dir(props["log.dirs"]), false)
-		wantWhole(t, p, r)
+		wantWhole(t, src, p, r)
 		total.Batches, total.Bytes = total.Batches+r.Batches, total.Bytes+r.Bytes
 	}
 	t.Logf("whole: %d batches, %d bytes", total.Batches, total.Bytes)

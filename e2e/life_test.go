@@ -45,7 +45,7 @@ func wantEqual(t *testing.T, src *kafka.Cluster, a *agent, parts ...tp) {
 	a.awaitCaughtUp(src, parts...)
 	a.stop()
 	for _, p := range parts {
-		wantWhole(t, p, compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), false))
+		wantWhole(t, src, p, compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), false))
 	}
 }
 
