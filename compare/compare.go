@@ -20,8 +20,8 @@ type Options struct {
 	// IgnoreEpoch leaves out the four bytes of a batch's leader epoch, which lie outside its CRC and which a mirror
 	// with the policy rebase stamps itself.
 	IgnoreEpoch bool
-	// Progress is called after each compared batch with its size in bytes, if it is not nil.
-	Progress func(bytes int)
+	// Each is called with every batch that was found equal, A's copy, if it is not nil.
+	Each func(Batch)
 }
 
 // Difference is the first place where two logs disagree.
@@ -179,8 +179,8 @@ func (c *comparison) step() {
 	c.result.Batches++
 	c.result.Records += int64(a.RecordsCount())
 	c.result.Bytes += int64(len(a))
-	if c.opts.Progress != nil {
-		c.opts.Progress(len(a))
+	if c.opts.Each != nil {
+		c.opts.Each(a)
 	}
 }
 

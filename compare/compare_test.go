@@ -78,7 +78,7 @@ func TestCompare_EpochsMayBeIgnoredAndAreCounted(t *testing.T) {
 	}
 	strict, err := Compare(build(7, 8, 0), build(7, 8, 0), Options{})
 	if err != nil || !strict.Complete() || strict.Digest == got.Digest {
-		t.Errorf("complete %v, digest %x (%v): want another digest than without epochs", strict.Complete(), strict.Digest, err)
+		t.Errorf("complete %v, digest %x (%v): want another than without epochs", strict.Complete(), strict.Digest, err)
 	}
 }
 
@@ -94,12 +94,14 @@ func TestCompare_TellsHeadAndTailFromDifferences(t *testing.T) {
 		a, b *list
 		want Result
 	}{
-		"equal":        {logOf(0, 50), logOf(0, 50), Result{From: 0, To: 50}},
-		"head in A":    {logOf(0, 50), logOf(20, 50), Result{From: 20, To: 50, HeadOnlyA: Range{0, 20}}},
-		"head in B":    {logOf(20, 50), logOf(0, 50), Result{From: 20, To: 50, HeadOnlyB: Range{0, 20}}},
-		"tail in A":    {logOf(0, 50), logOf(0, 30), Result{From: 0, To: 30, TailOnlyA: Range{30, 50}}},
-		"tail in B":    {logOf(0, 30), logOf(0, 50), Result{From: 0, To: 30, TailOnlyB: Range{30, 50}}},
-		"both ends":    {logOf(10, 50), logOf(0, 40), Result{From: 10, To: 40, HeadOnlyB: Range{0, 10}, TailOnlyA: Range{40, 50}}},
+		"equal":     {logOf(0, 50), logOf(0, 50), Result{From: 0, To: 50}},
+		"head in A": {logOf(0, 50), logOf(20, 50), Result{From: 20, To: 50, HeadOnlyA: Range{0, 20}}},
+		"head in B": {logOf(20, 50), logOf(0, 50), Result{From: 20, To: 50, HeadOnlyB: Range{0, 20}}},
+		"tail in A": {logOf(0, 50), logOf(0, 30), Result{From: 0, To: 30, TailOnlyA: Range{30, 50}}},
+		"tail in B": {logOf(0, 30), logOf(0, 50), Result{From: 0, To: 30, TailOnlyB: Range{30, 50}}},
+		"both ends": {logOf(10, 50), logOf(0, 40), Result{
+			From: 10, To: 40, HeadOnlyB: Range{0, 10}, TailOnlyA: Range{40, 50},
+		}},
 		"A is empty":   {logOf(0, 0), logOf(0, 10), Result{TailOnlyB: Range{0, 10}}},
 		"both empty":   {logOf(0, 0), logOf(0, 0), Result{}},
 		"nothing same": {logOf(0, 10), logOf(10, 20), Result{HeadOnlyA: Range{0, 10}, TailOnlyB: Range{10, 20}}},

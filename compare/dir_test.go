@@ -37,7 +37,8 @@ func TestDir_ReadsTheBatchesOfAllSegmentsInOffsetOrder(t *testing.T) {
 		segments = append(segments, batches)
 	}
 	dir := writeDir(t, segments[2], segments[0], segments[1])
-	for _, other := range []string{"leader-epoch-checkpoint", "00000000000000000000.index", "00000000000000000100.log.deleted"} {
+	others := []string{"leader-epoch-checkpoint", "00000000000000000000.index", "00000000000000000100.log.deleted"}
+	for _, other := range others {
 		if err := os.WriteFile(filepath.Join(dir, other), []byte("not batches"), 0o600); err != nil {
 			t.Fatal(err)
 		}

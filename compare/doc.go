@@ -25,5 +25,6 @@
 //
 // # Crash contract
 //
-// Nothing is written. A directory should not be written to while it is read: what is appended after OpenDir is not seen.
+// Nothing is written. A directory should not be written to while it is read: of a segment that grows or goes meanwhile
+// the reading may end early or with an error.
 package compare

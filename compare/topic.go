@@ -15,7 +15,8 @@ import (
 // fetchBytes is how much a Topic asks for at once. A larger batch still comes whole.
 const fetchBytes = 4 << 20
 
-// maxFetches bounds the answers without a batch, or from a broker that no longer leads, that are followed by another try.
+// maxFetches bounds the answers without a batch, or from a broker that no longer leads, that are followed by another
+// try.
 const maxFetches = 50
 
 // Topic reads the batches of one partition from a cluster, as its leader serves them to a consumer that reads
@@ -32,8 +33,8 @@ type Topic struct {
 	buf       []byte // fetched and not handed out
 }
 
-// OpenTopic finds the partition's leader. The reading covers the batches with offsets in [from, to): the first may begin
-// before from, as batches are whole. ctx bounds the whole reading; the client stays the caller's.
+// OpenTopic finds the partition's leader. The reading covers the batches with offsets in span: the first may begin
+// before it, as batches are whole. ctx bounds the whole reading; the client stays the caller's.
 func OpenTopic(ctx context.Context, client *kgo.Client, topic string, partition int32, span Range) (*Topic, error) {
 	t := &Topic{ctx: ctx, client: client, name: topic, partition: partition, next: span.From, end: span.To}
 	if err := t.findLeader(); err != nil {

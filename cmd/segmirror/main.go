@@ -1,4 +1,79 @@
-// Command segmirror mirrors Kafka partitions at the level of their segment files.
 package main
 
-func main() {}
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Once the first signal has arrived the default action is back: the second one ends the process.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
+}
+
+// run is main with its surroundings given; it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	err := newApp(stdout, stderr).RunContext(ctx, args)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(stderr, "segmirror: %s\n", oneLine(err))
+	return exitCode(err)
+}
+
+func newApp(stdout, stderr io.Writer) *cli.App {
+	app := &cli.App{
+		Name:  "segmirror",
+		Usage: "mirror Kafka partitions at the level of their segment files",
+		Description: "An agent fetches record batches from a source cluster and lets them land, byte for byte,\n" +
+			"in partition directories that a Kafka broker can open.",
+		Version:   version(),
+		Writer:    stdout,
+		ErrWriter: stderr,
+		// An override may hold commas: log.dirs=A,B is one.
+		DisableSliceFlagSeparator: true,
+		Suggest:                   true,
+		Commands:                  []*cli.Command{agentCommand(), demoCommand()},
+		OnUsageError:              onUsageError,
+		Action:                    unknownCommand,
+		ExitErrHandler:            func(*cli.Context, error) {}, // run decides on the exit code
+	}
+	for _, command := range app.Commands {
+		command.OnUsageError = onUsageError
+	}
+	return app
+}
+
+// unknownCommand runs when the first argument names no command.
+func unknownCommand(c *cli.Context) error {
+	if !c.Args().Present() {
+		if err := cli.ShowAppHelp(c); err != nil {
+			return err
+		}
+		return usagef("a command is missing")
+	}
+	return usagef("there is no command %q; segmirror help lists them", c.Args().First())
+}
+
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != c.App.Name {
+		return usagef("%s: %w; see segmirror %s --help", c.Command.Name, err, c.Command.Name)
+	}
+	return usagef("%w; see segmirror help", err)
+}
+
+// version returns the module version the binary was built from, (devel) outside a release.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
