@@ -66,7 +66,7 @@ func (f *fetcher) advance(p *partition, head *fetchwire.PartitionHead, info *seg
 	if p.stats.attempts.Load() != 0 {
 		p.stats.attempts.Store(0)
 	}
-	p.feed.errors, p.feed.outside = 0, 0
+	p.feed.errors, p.feed.outside, p.feed.steady = 0, 0, true
 	if info.Batches > 0 {
 		p.feed.corrupt = 0
 	}

@@ -86,12 +86,12 @@ func (m *mirror) answered(a *refresh) {
 
 // noteRefresh publishes the outcome of a refresh for Status.
 func (m *mirror) noteRefresh(at time.Time, err string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.board.mu.Lock()
+	defer m.board.mu.Unlock()
 	if !at.IsZero() {
-		m.refreshed = at
+		m.board.refreshed = at
 	}
-	m.refErr = err
+	m.board.refErr = err
 }
 
 // unreachable fails the partitions nobody fetches when the whole source cannot be asked. Those with a fetcher are
@@ -116,25 +116,25 @@ func (m *mirror) unreachable(err error) {
 
 // sameCluster binds the mirror to the first cluster it meets, and fails everything at another.
 func (m *mirror) sameCluster(id string) bool {
-	if m.clusterID == "" && id != "" {
+	if m.board.clusterID == "" && id != "" {
 		if err := m.agent.states.append(StateRecord{
-			Type: recordMirrorSource, Mirror: m.cfg.Name, SourceClusterID: id, EpochPolicy: m.policy,
+			Type: recordMirrorSource, Mirror: m.cfg.Name, SourceClusterID: id, EpochPolicy: m.board.policy,
 		}); err != nil {
 			m.logger.Error("the source's cluster id could not be stored", slog.Any("err", err))
 			m.refreshes.answered = 0
 			m.refreshes.due = time.Now().Add(time.Second)
 			return false
 		}
-		m.mu.Lock()
-		m.clusterID = id
-		m.mu.Unlock()
+		m.board.mu.Lock()
+		m.board.clusterID = id
+		m.board.mu.Unlock()
 		m.logger.Info("source found", slog.String("source_cluster_id", id),
-			slog.String("epoch_policy", m.policy.String()))
+			slog.String("epoch_policy", m.board.policy.String()))
 	}
-	if id == m.clusterID {
+	if id == m.board.clusterID {
 		return true
 	}
-	why := failf(CauseClusterChanged, "the mirror is of cluster %s, the source is now %s", m.clusterID, id)
+	why := failf(CauseClusterChanged, "the mirror is of cluster %s, the source is now %s", m.board.clusterID, id)
 	for _, t := range m.topics {
 		m.setProblem(t, why)
 	}
@@ -235,10 +235,10 @@ func (m *mirror) notOurs(t *topic, found *sourceTopic) *failure {
 		return failf(CauseConflict, "mirror %s holds the topic", other)
 	}
 	if !t.id.IsZero() && t.id != found.id {
-		return mismatch(segment.SourceID{ClusterID: m.clusterID, TopicID: t.id},
-			segment.SourceID{ClusterID: m.clusterID, TopicID: found.id})
+		return mismatch(segment.SourceID{ClusterID: m.board.clusterID, TopicID: t.id},
+			segment.SourceID{ClusterID: m.board.clusterID, TopicID: found.id})
 	}
-	want := segment.SourceID{ClusterID: m.clusterID, TopicID: found.id}
+	want := segment.SourceID{ClusterID: m.board.clusterID, TopicID: found.id}
 	for bound := range m.agent.logs.bindings(found.name) {
 		if bound != want {
 			return mismatch(bound, want)

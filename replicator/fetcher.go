@@ -187,6 +187,9 @@ func (f *fetcher) release(r release) {
 	} else {
 		return // left before
 	}
+	last := new(atomic.Int64) // what others hear of this broker is no answer about this partition any more
+	last.Store(f.stats.answered.Load())
+	r.p.stats.answered.Store(last)
 	f.leaving = append(f.leaving, r)
 }
 
@@ -282,7 +285,7 @@ func (f *fetcher) keep(now time.Time) {
 		if p == nil {
 			continue
 		}
-		if offset := p.stats.durable.Swap(-1); offset >= 0 {
+		if offset := p.stats.disk.durable.Swap(-1); offset >= 0 {
 			p.feed.log.MarkFlushed(offset)
 		}
 		if err := f.keepOne(p, now); err != nil {
@@ -292,7 +295,7 @@ func (f *fetcher) keep(now time.Time) {
 }
 
 func (f *fetcher) keepOne(p *partition, now time.Time) error {
-	if p.stats.gone.Load() {
+	if p.stats.disk.gone.Load() {
 		return errDirectoryLost
 	}
 	if err := p.feed.log.Failed(); err != nil {
@@ -423,7 +426,7 @@ func sessionGone(err error) bool {
 // ioFailure says why a log here cannot go on.
 func (f *fetcher) ioFailure(p *partition, err error) *failure {
 	switch {
-	case p.stats.gone.Load() || isGone(err):
+	case p.stats.disk.gone.Load() || isGone(err):
 		return failf(CauseDirectoryLost, "%s: %v", p.feed.log.Dir(), err)
 	case isNoSpace(err):
 		return failf(CauseDiskFull, "%v", err)

@@ -117,17 +117,17 @@ func (f *flusher) due(now time.Time) []*partition {
 func (f *flusher) flush(p *partition) {
 	f.mu.Lock()
 	s := f.parts[p]
-	if s == nil || s.log.Failed() != nil || p.stats.gone.Load() {
+	if s == nil || s.log.Failed() != nil || p.stats.disk.gone.Load() {
 		f.mu.Unlock()
 		return
 	}
 	f.busy = p
 	f.mu.Unlock()
-	appended := p.stats.appended.Load()
+	appended := p.stats.disk.appended.Load()
 	offset, err := s.log.Flush()
 	if err == nil {
-		p.stats.durable.Store(offset)
-		p.stats.flushed.Store(appended)
+		p.stats.disk.durable.Store(offset)
+		p.stats.disk.flushed.Store(appended)
 	} else {
 		f.logger.Error("flush", topicAttr(p.tp), partitionAttr(p.tp), slog.Any("err", err))
 	}
@@ -148,7 +148,7 @@ func (f *flusher) lookForDirectories() {
 	f.mu.Unlock()
 	for _, p := range parts {
 		log := p.stats.log.Load()
-		if h := f.logs.get(p.tp); h != nil && log != nil && inodeOf(log.Dir()) != h.inode && !p.stats.gone.Swap(true) {
+		if h := f.logs.get(p.tp); h != nil && log != nil && inodeOf(log.Dir()) != h.inode && !p.stats.disk.gone.Swap(true) {
 			f.logger.Error("a partition's directory was renamed or removed: it is not written any more",
 				topicAttr(p.tp), partitionAttr(p.tp), slog.String("dir", log.Dir()))
 		}

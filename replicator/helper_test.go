@@ -21,7 +21,6 @@ import (
 	"segmirror/segment"
 )
 
-
 // fakeKafka is a source cluster in this process, which we did not write.
 type fakeKafka struct {
 	*kfake.Cluster
@@ -94,7 +93,7 @@ func (s *fakeKafka) batches(t *testing.T, topic string, partition int32, from in
 	defer conn.Close()
 	var out []byte
 	for offset := from; ; {
-		part := fetchPart(t, conn, topic, details[topic].ID, partition, offset)
+		part := fetchPart(t, conn, details[topic], partition, offset)
 		next := offset
 		for it := segment.NewBatchIterator(part); it.Next(); {
 			next = it.Batch().LastOffset() + 1
@@ -107,11 +106,11 @@ func (s *fakeKafka) batches(t *testing.T, topic string, partition int32, from in
 	}
 }
 
-func fetchPart(t *testing.T, conn *fetchwire.Conn, topic string, id [16]byte, partition int32, offset int64) []byte {
+func fetchPart(t *testing.T, conn *fetchwire.Conn, topic kadm.TopicDetail, partition int32, offset int64) []byte {
 	t.Helper()
 	stream, err := conn.Fetch(t.Context(), &fetchwire.FetchRequest{
 		ReplicaID: -1, ReplicaEpoch: -1, MaxBytes: 1 << 20, SessionEpoch: -1,
-		Topics: []fetchwire.FetchTopic{{Topic: topic, TopicID: id, Partitions: []fetchwire.FetchPartition{{
+		Topics: []fetchwire.FetchTopic{{Topic: topic.Topic, TopicID: topic.ID, Partitions: []fetchwire.FetchPartition{{
 			Partition: partition, CurrentLeaderEpoch: -1, FetchOffset: offset, LastFetchedEpoch: -1, LogStartOffset: -1,
 			MaxBytes: 1 << 20, HighWatermark: fetchwire.NoHighWatermark,
 		}}}},

@@ -196,6 +196,16 @@ func (s *logSet) reopen(h *heldLog, cfg segment.Config) error {
 	return nil
 }
 
+// abandon closes the log of a directory that is gone, and forgets what the checkpoint files say of it. h stays in the
+// table: the directory is not made again. Owner of h only.
+func (s *logSet) abandon(h *heldLog) error {
+	log := h.log.Swap(nil)
+	if log == nil {
+		return nil
+	}
+	return errors.Join(log.Close(), h.dir.dir.Forget(h.tp))
+}
+
 var errDirectoryLost = errors.New("the partition's directory was renamed or removed")
 
 // inodeOf returns what identifies the directory at path, 0 if there is none.

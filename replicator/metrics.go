@@ -15,43 +15,57 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var partitionLabels = []string{"mirror", "topic", "partition"}
 
-// The metrics. Per-partition gauges that are not known yet are NaN.
+// metricSet is every metric but the per-partition ones.
 type metricSet struct {
+	part                           partitionMetrics
+	busy, throttled, fetches, held *prometheus.Desc
+	errors, partitions, refreshed  *prometheus.Desc
+	free, full                     *prometheus.Desc
+}
+
+// partitionMetrics are those of a partition. Gauges that are not known yet are NaN.
+type partitionMetrics struct {
 	sourceOffset, endOffset, logStart, lagRecords, lagSeconds *prometheus.Desc
-	bytes, batches, state, gaps, truncated, lost, lostRanges  *prometheus.Desc
-	attempts                                                  *prometheus.Desc
-	busy, throttled, fetches, held                            *prometheus.Desc
-	errors, partitions, refreshAge                            *prometheus.Desc
-	free, full                                                *prometheus.Desc
+	bytes, batches, state, attempts                           *prometheus.Desc
+	gaps, truncated, lost, lostRanges                         *prometheus.Desc
+}
+
+func newPartitionMetrics() partitionMetrics {
+	d := func(name, help string) *prometheus.Desc { return describe("partition_"+name, help, partitionLabels...) }
+	return partitionMetrics{
+		sourceOffset: d("source_offset", "High watermark of the source's leader; NaN until its first answer."),
+		endOffset:    d("end_offset", "Log end offset of the copy."),
+		logStart:     d("log_start_offset", "Log start offset of the copy."),
+		lagRecords:   d("lag_records", "Offsets the copy is behind; NaN until the first answer."),
+		lagSeconds: d("lag_seconds",
+			"Age of the newest mirrored batch while records are missing, 0 when none is; NaN until known."),
+		bytes:      d("bytes_total", "Bytes of batches appended."),
+		batches:    d("batches_total", "Batches appended."),
+		state:      d("state", "State: 0 PREPARING, 1 MIRRORING, 6 FAILED, 16 unknown."),
+		attempts:   d("failed_attempts", "Failures in a row."),
+		gaps:       d("gaps_total", "Places where offsets were missing at a source that does not compact."),
+		truncated:  d("truncated_records_total", "Records cut because the source elected a leader without them."),
+		lost:       d("lost_records_total", "Offsets deleted at the source before they were fetched, ever."),
+		lostRanges: d("lost_ranges", "Ranges of offsets lost that way, ever."),
+	}
 }
 
 func newMetricSet() *metricSet {
-	part := func(name, help string) *prometheus.Desc { return describe(name, help, partitionLabels...) }
-	fetcher := func(name, help string) *prometheus.Desc { return describe(name, help, "mirror", "broker", "fetcher") }
+	fetcher := func(name, help string) *prometheus.Desc {
+		return describe("fetcher_"+name, help, "mirror", "broker", "fetcher")
+	}
 	return &metricSet{
-		sourceOffset: part("partition_source_offset", "High watermark of the source's leader; NaN until its first answer."),
-		endOffset:    part("partition_end_offset", "Log end offset of the copy."),
-		logStart:     part("partition_log_start_offset", "Log start offset of the copy."),
-		lagRecords:   part("partition_lag_records", "Offsets the copy is behind; NaN until the first answer."),
-		lagSeconds: part("partition_lag_seconds",
-			"Age of the newest mirrored batch while records are missing, 0 when none is; NaN until known."),
-		bytes:      part("partition_bytes_total", "Bytes of batches appended."),
-		batches:    part("partition_batches_total", "Batches appended."),
-		state:      part("partition_state", "State: 0 PREPARING, 1 MIRRORING, 6 FAILED, 16 unknown."),
-		gaps:       part("partition_gaps_total", "Places where offsets were missing at a source that does not compact."),
-		truncated:  part("partition_truncated_records_total", "Records cut because the source elected a leader without them."),
-		lost:       part("partition_lost_records_total", "Offsets deleted at the source before they were fetched, ever."),
-		lostRanges: part("partition_lost_ranges", "Ranges of offsets lost that way, ever."),
-		attempts:   part("partition_failed_attempts", "Failures in a row."),
-		busy:       fetcher("fetcher_busy_seconds_total", "Time spent reading and appending answers."),
-		throttled:  fetcher("fetcher_throttled_seconds_total", "Time waited because the source said so."),
-		fetches:    fetcher("fetcher_fetches_total", "Fetch answers."),
-		held:       fetcher("fetcher_partitions", "Partitions held."),
+		part:       newPartitionMetrics(),
+		busy:       fetcher("busy_seconds_total", "Time spent reading and appending answers."),
+		throttled:  fetcher("throttled_seconds_total", "Time waited because the source said so."),
+		fetches:    fetcher("fetches_total", "Fetch answers."),
+		held:       fetcher("partitions", "Partitions held."),
 		errors:     describe("errors_total", "Failures by kind.", "mirror", "kind"),
 		partitions: describe("mirror_partitions", "Partitions by state.", "mirror", "state"),
-		refreshAge: describe("mirror_metadata_timestamp_seconds", "When the source last answered about its topics.", "mirror"),
-		free:       describe("log_dir_free_bytes", "Free bytes of a log directory's file system.", "log_dir"),
-		full:       describe("log_dir_full", "1 while appends pause for want of room.", "log_dir"),
+		refreshed: describe("mirror_metadata_timestamp_seconds",
+			"When the source last answered about its topics.", "mirror"),
+		free: describe("log_dir_free_bytes", "Free bytes of a log directory's file system.", "log_dir"),
+		full: describe("log_dir_full", "1 while appends pause for want of room.", "log_dir"),
 	}
 }
 
@@ -79,7 +93,7 @@ func (s *metricSet) mirror(out chan<- prometheus.Metric, m *MirrorStatus) {
 	states := map[State]int{StatePreparing: 0, StateMirroring: 0, StateFailed: 0}
 	for i := range m.Partitions {
 		states[m.Partitions[i].State]++
-		s.partition(out, m.Name, &m.Partitions[i])
+		s.part.collect(out, m.Name, &m.Partitions[i])
 	}
 	for state, n := range states {
 		gauge(out, s.partitions, float64(n), m.Name, state.String())
@@ -95,11 +109,11 @@ func (s *metricSet) mirror(out chan<- prometheus.Metric, m *MirrorStatus) {
 		counter(out, s.errors, float64(n), m.Name, cause.String())
 	}
 	if !m.Refreshed.IsZero() {
-		gauge(out, s.refreshAge, float64(m.Refreshed.UnixMilli())/1000, m.Name)
+		gauge(out, s.refreshed, float64(m.Refreshed.UnixMilli())/1000, m.Name)
 	}
 }
 
-func (s *metricSet) partition(out chan<- prometheus.Metric, mirror string, p *PartitionStatus) {
+func (s *partitionMetrics) collect(out chan<- prometheus.Metric, mirror string, p *PartitionStatus) {
 	labels := []string{mirror, p.Topic, itoa(p.Partition)}
 	gauge(out, s.sourceOffset, known(float64(p.SourceOffset)), labels...)
 	gauge(out, s.endOffset, known(float64(p.EndOffset)), labels...)

@@ -36,7 +36,11 @@ type mirror struct {
 	toOpen    []*partition
 	work      sync.WaitGroup
 
-	// guarded by mu: what Status reads
+	board board
+}
+
+// board is what Status reads of a mirror. The mirror's goroutine writes it under mu, and may read it without.
+type board struct {
 	mu        sync.Mutex
 	clusterID string
 	policy    EpochPolicy
@@ -120,13 +124,13 @@ func newMirror(a *Agent, cfg MirrorConfig) (*mirror, error) {
 // restore takes up what the state log holds of the mirror.
 func (m *mirror) restore() error {
 	stored := m.agent.states.mirror(m.cfg.Name)
-	m.clusterID, m.policy = stored.sourceClusterID, m.cfg.EpochPolicy
+	m.board.clusterID, m.board.policy = stored.sourceClusterID, m.cfg.EpochPolicy
 	if stored.epochPolicy != EpochPolicyDefault {
 		if m.cfg.EpochPolicyChosen && m.cfg.EpochPolicy != stored.epochPolicy {
 			return fmt.Errorf("%w: mirror.%s.mirror.leader.epoch.policy is %s since the mirror's first start and cannot "+
 				"become %s", ErrConfig, m.cfg.Name, stored.epochPolicy, m.cfg.EpochPolicy)
 		}
-		m.policy = stored.epochPolicy
+		m.board.policy = stored.epochPolicy
 	}
 	for _, tp := range slices.SortedFunc(maps.Keys(stored.partitions), compareTP) {
 		rec := stored.partitions[tp]
@@ -134,11 +138,10 @@ func (m *mirror) restore() error {
 			m.logger.Info("no pattern names the topic any more: its copy is left as it is", topicAttr(tp), partitionAttr(tp))
 			continue
 		}
+		m.agent.claimTopic(tp.Topic, m)
 		p := m.addPartition(m.topic(tp.Topic), tp.Partition)
 		p.stats.state.Store(int32(rec.state))
-		p.stats.attempts.Store(int32(rec.attempts))
 		p.desk.stored = true
-		p.feed.started = rec.state == StateMirroring
 		if rec.cause != CauseNone {
 			p.stats.failure.Store(&failure{cause: rec.cause, text: rec.text})
 		}
@@ -179,9 +182,9 @@ func (m *mirror) topic(name string) *topic {
 func (m *mirror) addPartition(t *topic, index int32) *partition {
 	p := newPartition(m, t, index)
 	t.partitions = append(t.partitions, p)
-	m.mu.Lock()
-	m.parts = append(m.parts, p)
-	m.mu.Unlock()
+	m.board.mu.Lock()
+	m.board.parts = append(m.board.parts, p)
+	m.board.mu.Unlock()
 	return p
 }
 
@@ -261,6 +264,9 @@ func (m *mirror) tick(now time.Time) {
 	m.retireFetchers()
 }
 
+// fullPause is how often a partition looks whether its disk has room again.
+const fullPause = 200 * time.Millisecond
+
 // leastPause bounds how often the mirror's goroutine looks at its list.
 const leastPause = 5 * time.Millisecond
 
@@ -290,6 +296,10 @@ func (m *mirror) begin(p *partition) bool {
 	}
 	switch p.state() {
 	case StateUnknown, StateFailed:
+		if h := p.feed.held; p.cause() == CauseDiskFull && h != nil && h.dir.full.Load() {
+			p.desk.due = time.Now().Add(fullPause)
+			return false
+		}
 		p.feed.prior = p.cause()
 		if !p.move(StatePreparing, nil) {
 			return false
@@ -352,7 +362,7 @@ func (m *mirror) store(starting []*partition) {
 func (m *mirror) assign(p *partition) {
 	m.configure(p)
 	log := p.feed.log
-	if log == nil || log.Failed() != nil || p.stats.gone.Load() || p.feed.held.policy != p.config.Load().Policy {
+	if log == nil || log.Failed() != nil || p.stats.disk.gone.Load() || p.feed.held.policy != p.config.Load().Policy {
 		p.desk.phase = phaseOpening
 		m.toOpen = append(m.toOpen, p)
 		return
@@ -371,12 +381,12 @@ func (m *mirror) assign(p *partition) {
 	if f == nil {
 		f = newFetcher(m, key, m.brokers[p.desk.leader])
 		m.fetchers[key] = f
-		m.mu.Lock()
-		m.running = append(m.running, f)
-		m.mu.Unlock()
+		m.board.mu.Lock()
+		m.board.running = append(m.board.running, f)
+		m.board.mu.Unlock()
 		m.work.Go(func() { f.run(m.ctx) })
 	}
-	p.desk.phase, p.desk.fetcher = phaseFetching, f
+	p.desk.phase, p.desk.fetcher, p.feed.steady = phaseFetching, f, false
 	p.stats.leader.Store(p.desk.leader)
 	f.inbox.put(command{p: p})
 }
@@ -384,11 +394,11 @@ func (m *mirror) assign(p *partition) {
 // configure gives a partition the configuration of its source topic.
 func (m *mirror) configure(p *partition) {
 	if p.config.Load() == nil || p.desk.configured != p.topic.config {
-		cfg := p.topic.config.apply(m.agent.cfg.Log.segmentConfig(m.policy, m.agent.cutDirOf(p.tp)))
+		cfg := p.topic.config.apply(m.agent.cfg.Log.segmentConfig(m.board.policy, m.agent.cutDirOf(p.tp)))
 		p.config.Store(&cfg)
 		p.desk.configured = p.topic.config
 	}
-	id := segment.SourceID{ClusterID: m.clusterID, TopicID: p.topic.id}
+	id := segment.SourceID{ClusterID: m.board.clusterID, TopicID: p.topic.id}
 	if old := p.identity.Load(); old == nil || *old != id {
 		p.identity.Store(&id)
 	}
@@ -452,10 +462,21 @@ func (m *mirror) released(r *release) {
 		return
 	}
 	if r.why != nil {
+		if r.why.cause == CauseDirectoryLost {
+			m.abandonLog(p)
+		}
 		m.fail(p, r.why)
 		return
 	}
 	if !r.stale {
+		return
+	}
+	if p.feed.steady {
+		p.desk.stale = 0
+	}
+	if p.desk.stale++; p.desk.stale > staleTries {
+		p.desk.stale = 0
+		m.fail(p, failf(CauseNoLeader, "no broker of the source serves it, asked %d times", staleTries))
 		return
 	}
 	p.desk.due = time.Now().Add(stalePause)
@@ -475,8 +496,20 @@ func (m *mirror) released(r *release) {
 	m.askSoon()
 }
 
-// stalePause keeps a partition whose leader is not settled from being asked for in a tight loop.
-const stalePause = 100 * time.Millisecond
+// abandonLog closes the log of a directory that is not ours any more; it will not be opened again.
+func (m *mirror) abandonLog(p *partition) {
+	m.agent.flusher.drop(p)
+	p.feed.log = nil
+	if err := m.agent.logs.abandon(p.feed.held); err != nil {
+		m.logger.Warn("closing the log of a lost directory", topicAttr(p.tp), partitionAttr(p.tp), slog.Any("err", err))
+	}
+}
+
+// A partition whose leader is not settled is tried again after stalePause, staleTries times.
+const (
+	stalePause = 100 * time.Millisecond
+	staleTries = 20
+)
 
 // fail makes a partition FAILED, or keeps it so, and settles when it is tried again.
 func (m *mirror) fail(p *partition, why *failure) {
@@ -509,9 +542,9 @@ func (m *mirror) retireFetchers() {
 			continue
 		}
 		delete(m.fetchers, key)
-		m.mu.Lock()
-		m.running = slices.DeleteFunc(m.running, func(other *fetcher) bool { return other == f })
-		m.mu.Unlock()
+		m.board.mu.Lock()
+		m.board.running = slices.DeleteFunc(m.board.running, func(other *fetcher) bool { return other == f })
+		m.board.mu.Unlock()
 		f.inbox.put(command{quit: true})
 	}
 }

@@ -48,6 +48,7 @@ type desk struct {
 	due        time.Time   // not before; zero = now
 	gaveUp     bool        // FAILED and not tried again
 	refresh    int         // waits for the answer to this ask
+	stale      int         // releases in a row for a leader that is not settled
 	noLeader   int         // refreshes in a row without a leader
 	stored     bool        // its state in the state log is the present one
 	changed    bool        // is in the list of states to be stored
@@ -62,7 +63,7 @@ type feed struct {
 	config    *segment.Config // what the log has
 	slot      int
 	prior     Cause // why it was FAILED before this start: some causes are checked before it goes on
-	started   bool  // has been MIRRORING: its start position is settled
+	steady    bool  // the source answered well since it was added
 	corrupt   int   // refused answers in a row
 	outside   int   // OFFSET_OUT_OF_RANGE in a row that a second look did not explain
 	errors    int   // codes in a row that may pass
@@ -90,14 +91,18 @@ type stats struct {
 	lostRecords  atomic.Int64
 	truncated    atomic.Int64 // records cut because the source diverged
 
-	// between the holder and the flusher
-	appended atomic.Int64 // bytes since the log was opened
-	flushed  atomic.Int64 // of which are durable
-	durable  atomic.Int64 // offset, for MarkFlushed
-	gone     atomic.Bool  // the directory is not where it was
+	disk diskStats
 
 	mu   sync.Mutex
 	lost []LostRange // guarded by mu
+}
+
+// diskStats pass between the holder and the flusher. All atomic.
+type diskStats struct {
+	appended atomic.Int64 // bytes since the log was opened
+	flushed  atomic.Int64 // of which are durable
+	durable  atomic.Int64 // offset, for MarkFlushed; -1 = nothing new
+	gone     atomic.Bool  // the directory is not where it was
 }
 
 func newPartition(m *mirror, t *topic, index int32) *partition {
@@ -109,7 +114,7 @@ func newPartition(m *mirror, t *topic, index int32) *partition {
 	p.stats.sourceOffset.Store(-1)
 	p.stats.sourceStart.Store(-1)
 	p.stats.maxTimestamp.Store(-1)
-	p.stats.durable.Store(-1)
+	p.stats.disk.durable.Store(-1)
 	return p
 }
 
@@ -175,10 +180,10 @@ func (p *partition) setLog(h *heldLog, log *segment.Log) {
 	p.feed.config, p.feed.parked = nil, false
 	p.feed.lastBatch = time.Now()
 	p.feed.appended = 0
-	p.stats.appended.Store(0)
-	p.stats.flushed.Store(0)
-	p.stats.durable.Store(-1)
-	p.stats.gone.Store(false)
+	p.stats.disk.appended.Store(0)
+	p.stats.disk.flushed.Store(0)
+	p.stats.disk.durable.Store(-1)
+	p.stats.disk.gone.Store(false)
 	p.stats.log.Store(log)
 }
 
@@ -191,7 +196,9 @@ func (p *partition) lose(span LostSpan) {
 }
 
 // unflushed returns how many appended bytes are not known to be durable. Any goroutine.
-func (p *partition) unflushed() int64 { return p.stats.appended.Load() - p.stats.flushed.Load() }
+func (p *partition) unflushed() int64 {
+	return p.stats.disk.appended.Load() - p.stats.disk.flushed.Load()
+}
 
 // status returns a snapshot. Any goroutine.
 func (p *partition) status(now time.Time) PartitionStatus {
@@ -251,7 +258,7 @@ func (p *partition) noteAppend(info *segment.AppendInfo, now time.Time) {
 	s := &p.stats
 	p.feed.lastBatch, p.feed.parked = now, false
 	p.feed.appended += int64(info.Bytes)
-	s.appended.Store(p.feed.appended)
+	s.disk.appended.Store(p.feed.appended)
 	s.bytes.Add(int64(info.Bytes))
 	s.batches.Add(int64(info.Batches))
 	if info.MaxTimestampMs >= 0 {

@@ -55,7 +55,7 @@ func (f *fetcher) prepareFresh(ctx context.Context) {
 		f.fresh = slices.Delete(f.fresh, i, i+1)
 		if p.state() == StatePreparing {
 			p.move(StateMirroring, nil)
-			p.feed.started, p.feed.prior = true, CauseNone
+			p.feed.prior = CauseNone
 		}
 		f.seat(p)
 	}

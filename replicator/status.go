@@ -91,13 +91,13 @@ func (a *Agent) Status() Status {
 }
 
 func (m *mirror) status(now time.Time) MirrorStatus {
-	m.mu.Lock()
+	m.board.mu.Lock()
 	out := MirrorStatus{
-		Name: m.cfg.Name, SourceClusterID: m.clusterID, EpochPolicy: m.policy, Refreshed: m.refreshed,
-		RefreshError: m.refErr, Errors: m.errors.snapshot(),
+		Name: m.cfg.Name, SourceClusterID: m.board.clusterID, EpochPolicy: m.board.policy, Refreshed: m.board.refreshed,
+		RefreshError: m.board.refErr, Errors: m.errors.snapshot(),
 	}
-	parts, fetchers := slices.Clone(m.parts), slices.Clone(m.running)
-	m.mu.Unlock()
+	parts, fetchers := slices.Clone(m.board.parts), slices.Clone(m.board.running)
+	m.board.mu.Unlock()
 	slices.SortFunc(parts, func(a, b *partition) int { return compareTP(a.tp, b.tp) })
 	for _, p := range parts {
 		out.Partitions = append(out.Partitions, p.status(now))
