@@ -19,9 +19,14 @@ type kind struct {
 // compaction (which does not run before it is told to), LogAppendTime, deleted records, and one that stays empty.
 func kinds(prefix string) []kind {
 	all := []kind{
-		{live: kafka.LiveTopic{Name: "codecs", Partitions: 2, Codecs: kafka.Codecs()}},
-		{live: kafka.LiveTopic{Name: "plain", Partitions: 1, Plain: true, Codecs: []string{"lz4"}}},
-		{live: kafka.LiveTopic{Name: "txn", Partitions: 2, Transactional: true, Codecs: []string{"none", "zstd"}}},
+		{live: kafka.LiveTopic{Name: "codecs", Partitions: 2, Codecs: kafka.Codecs(), ValueBytes: 6000}},
+		{
+			live:    kafka.LiveTopic{Name: "plain", Partitions: 1, Plain: true, Codecs: []string{"lz4"}},
+			configs: map[string]string{"segment.ms": "2000"},
+		},
+		{live: kafka.LiveTopic{
+			Name: "txn", Partitions: 2, Transactional: true, Codecs: []string{"none", "zstd"}, ValueBytes: 12000,
+		}},
 		{
 			live: kafka.LiveTopic{Name: "compact", Partitions: 1, Keys: 40, Codecs: []string{"none", "gzip"}},
 			configs: map[string]string{

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -20,6 +21,7 @@ type LiveTopic struct {
 	Plain         bool     // without producer ids
 	Transactional bool     // every third transaction aborts
 	Keys          int      // keys are drawn from so many; 0: any key, sometimes null
+	ValueBytes    int      // values are shorter than this; 0 means 900
 	Interval      time.Duration
 }
 
@@ -166,7 +168,7 @@ func (w liveWriter) record(rng *rand.Rand) *kgo.Record {
 		r.Key = nil
 	}
 	if rng.IntN(16) > 0 {
-		r.Value = make([]byte, rng.IntN(900))
+		r.Value = make([]byte, rng.IntN(cmp.Or(w.topic.ValueBytes, 900)))
 		for i := 0; i+8 <= len(r.Value)/2; i += 8 {
 			binary.BigEndian.PutUint64(r.Value[i:], rng.Uint64())
 		}
