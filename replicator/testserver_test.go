@@ -26,6 +26,8 @@ type testSource struct {
 	changed chan struct{}
 	topics  map[string]*testTopic
 	conns   map[net.Conn]bool
+	// mangle, if set, may change an answer's frame; a frame it made shorter is sent and the connection closed.
+	mangle func(frame []byte, h fetchwire.RequestHeader) []byte
 }
 
 // testTopic is a topic of a testSource.
@@ -170,10 +172,20 @@ func (s *testSource) serve(nc net.Conn) {
 		if out = s.answer(out[:0], h, body); len(out) == 0 {
 			return
 		}
-		if _, err := nc.Write(out); err != nil {
+		frame := s.mangled(out, h)
+		if _, err := nc.Write(frame); err != nil || len(frame) < len(out) {
 			return
 		}
 	}
+}
+
+func (s *testSource) mangled(frame []byte, h fetchwire.RequestHeader) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mangle == nil {
+		return frame
+	}
+	return s.mangle(frame, h)
 }
 
 // decodable is a request of fetchwire.
