@@ -66,7 +66,7 @@ func (f *fetcher) advance(p *partition, head *fetchwire.PartitionHead, info *seg
 	if p.stats.attempts.Load() != 0 {
 		p.stats.attempts.Store(0)
 	}
-	p.feed.errors, p.feed.outside, p.feed.steady = 0, 0, true
+	p.feed.outside, p.feed.steady = 0, true
 	if info.Batches > 0 {
 		p.feed.corrupt = 0
 	}
@@ -76,7 +76,9 @@ func (f *fetcher) advance(p *partition, head *fetchwire.PartitionHead, info *seg
 	}
 	if head.RecordsSize > 0 && info.Batches == 0 {
 		f.noProgress(p, info, now)
+		return
 	}
+	p.feed.errors = 0
 }
 
 // noProgress handles records that held no whole batch for us: of a higher epoch than the leader we know, or cut

@@ -28,7 +28,7 @@ func sizedBatch(base int64, n, size int) []byte {
 // gapBatch is an intact batch that covers base to base+last and holds records at the given deltas only, as a
 // compacted one does.
 func gapBatch(base, last int64, size int, deltas ...int64) []byte {
-	ms := int64(1_700_000_000_000) + base
+	ms := int64(1_700_000_000_000) + base%1000 // offsets far apart are not far apart in time
 	var records []byte
 	for _, d := range deltas {
 		value := []byte(strings.Repeat(fmt.Sprintf("%d,", base+d), size))[:size]

@@ -88,9 +88,9 @@ func TestHostile_CutFollowedByTheSourcesEpochHistory(t *testing.T) {
 	a.mustEqual(t, s, topic, 0)
 }
 
-// TestHostile_StaleLastEpochTakesOneRound has elections without data behind the mirror's end: the leader answers for
-// the mirror's last epoch with an older one that ends where the mirror ends.
-func TestHostile_StaleLastEpochTakesOneRound(t *testing.T) {
+// TestHostile_StaleLastEpochTakesAtMostOneRound has a history that ends in an epoch without records, and a leader that
+// never heard of it. Opening the log drops such an entry already.
+func TestHostile_StaleLastEpochTakesAtMostOneRound(t *testing.T) {
 	s := newTestSource(t)
 	topic := s.addTopic("t", 1)
 	p := topic.partitions[0]
@@ -121,8 +121,8 @@ func TestHostile_StaleLastEpochTakesOneRound(t *testing.T) {
 	s.update(func() { p.append(withEpoch(dataBatch(10, 3), 7)) })
 	again.awaitEnd(t, "t", 0, 13)
 	again.mustEqual(t, s, topic, 0)
-	if rounds != 1 {
-		t.Errorf("%d diverging answers, want one", rounds)
+	if rounds > 1 {
+		t.Errorf("%d diverging answers, want at most one", rounds)
 	}
 	last := int32(-1)
 	for _, f := range s.fetches(p) {
@@ -173,6 +173,7 @@ func TestHostile_EndlessDivergenceDialogueEnds(t *testing.T) {
 		"negative":      {Epoch: 1, EndOffset: -1},
 		"far beyond":    {Epoch: 1, EndOffset: 1 << 62},
 		"above ours":    {Epoch: 9, EndOffset: 10},
+		"no difference": {Epoch: 2, EndOffset: 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestSource(t)

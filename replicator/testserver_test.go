@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"segmirror/fetchwire"
 	"segmirror/segment"
 )
@@ -34,6 +36,7 @@ type testSource struct {
 type testTopic struct {
 	name       string
 	id         [16]byte
+	configs    map[string]string
 	partitions []*testPartition
 }
 
@@ -202,8 +205,11 @@ func (s *testSource) answer(dst []byte, h fetchwire.RequestHeader, body []byte) 
 		epochs   fetchwire.OffsetForLeaderEpochRequest
 		fetch    fetchwire.FetchRequest
 	)
-	if h.APIKey == fetchwire.KeyApiVersions {
+	switch h.APIKey {
+	case fetchwire.KeyApiVersions:
 		return fetchwire.AnswerApiVersions(dst, h, s.offer())
+	case keyDescribeConfigs:
+		return s.describeConfigs(dst, h, body)
 	}
 	req := map[int16]decodable{
 		fetchwire.KeyMetadata: &metadata, fetchwire.KeyDescribeCluster: &cluster, fetchwire.KeyListOffsets: &offsets,
@@ -233,8 +239,41 @@ func (s *testSource) offer() (offer []fetchwire.APIVersion) {
 	for _, api := range fetchwire.APIs() {
 		offer = append(offer, fetchwire.APIVersion{APIKey: api.Key, MinVersion: api.Min, MaxVersion: api.Max})
 	}
-	return offer
+	return append(offer, fetchwire.APIVersion{APIKey: keyDescribeConfigs, MinVersion: 1, MaxVersion: 3})
 }
+
+// keyDescribeConfigs is asked by an admin client; its old versions have a header without tags.
+const keyDescribeConfigs = 32
+
+// describeConfigs answers with what testTopic.configs holds.
+func (s *testSource) describeConfigs(dst []byte, h fetchwire.RequestHeader, body []byte) []byte {
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	req.Version = h.APIVersion
+	if req.ReadFrom(body) != nil {
+		return dst
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+	for _, want := range req.Resources {
+		r := kmsg.NewDescribeConfigsResponseResource()
+		r.ResourceType, r.ResourceName = want.ResourceType, want.ResourceName
+		if topic := s.topics[want.ResourceName]; topic != nil {
+			for name, value := range topic.configs {
+				config := kmsg.NewDescribeConfigsResponseResourceConfig()
+				config.Name, config.Value = name, &value
+				r.Configs = append(r.Configs, config)
+			}
+		}
+		resp.Resources = append(resp.Resources, r)
+	}
+	return fetchwire.AppendResponse(dst, h, kmsgBody{resp})
+}
+
+// kmsgBody lets fetchwire frame a response of franz-go's.
+type kmsgBody struct{ kmsg.Response }
+
+func (b kmsgBody) AppendTo(dst []byte, _ int16) []byte { return b.Response.AppendTo(dst) }
 
 func (s *testSource) hostPort() (string, int32) {
 	host, port, _ := net.SplitHostPort(s.addr()) // a listener's own address
