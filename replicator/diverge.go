@@ -260,6 +260,9 @@ func ourBatch(log *segment.Log, offset int64) (batchFacts, error) {
 	return facts, errors.Join(err, slice.Release())
 }
 
+// batchHeaderSize is how much of a batch tells what it is.
+const batchHeaderSize = 61
+
 func factsOf(b []byte) batchFacts {
 	if len(b) < batchHeaderSize {
 		return batchFacts{}

@@ -4,8 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
+
+	"segmirror/segment"
 )
 
 // The record types of `__mirror_state`. A key is int16 type and the mirror's name as int16 length and bytes; a value
@@ -305,43 +306,42 @@ func (s *stateReader) epochs(r *StateRecord) {
 	s.tags(nil)
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // appendStateBatch appends one uncompressed v2 batch that holds records, the first at baseOffset.
 func appendStateBatch(dst []byte, baseOffset, nowMs int64, records []StateRecord) []byte {
-	start := len(dst)
-	dst = append(dst, make([]byte, batchHeaderSize)...)
 	var body, key, value []byte
 	for i := range records {
 		r := &records[i]
-		key, value = r.AppendKey(key[:0]), r.AppendValue(value[:0])
-		body = append(body[:0], 0) // attributes
-		body = binary.AppendVarint(body, 0)
-		body = binary.AppendVarint(body, int64(i))
-		body = binary.AppendVarint(body, int64(len(key)))
-		body = append(body, key...)
-		if r.Tombstone {
-			body = binary.AppendVarint(body, -1)
-		} else {
-			body = binary.AppendVarint(body, int64(len(value)))
-			body = append(body, value...)
+		key, value = r.AppendKey(key[:0]), nil
+		if !r.Tombstone {
+			value = r.AppendValue([]byte{})
 		}
-		body = binary.AppendVarint(body, 0) // headers
-		dst = binary.AppendVarint(dst, int64(len(body)))
-		dst = append(dst, body...)
+		body = segment.AppendRecord(body, baseOffset, nowMs, &segment.Record{
+			Offset: baseOffset + int64(i), TimestampMs: nowMs, Sequence: -1, Key: key, Value: value,
+		})
 	}
-	h := dst[start:]
-	be := binary.BigEndian
-	be.PutUint64(h[0:], uint64(baseOffset))
-	be.PutUint32(h[8:], uint32(len(h)-12))
-	h[16] = 2
-	be.PutUint32(h[23:], uint32(len(records)-1))
-	be.PutUint64(h[27:], uint64(nowMs))
-	be.PutUint64(h[35:], uint64(nowMs))
-	be.PutUint64(h[43:], math.MaxUint64) // producer id, epoch and sequence: none
-	be.PutUint16(h[51:], math.MaxUint16)
-	be.PutUint32(h[53:], math.MaxUint32)
-	be.PutUint32(h[57:], uint32(len(records)))
-	be.PutUint32(h[17:], crc32.Checksum(h[21:], castagnoli))
-	return dst
+	return segment.AppendBatch(dst, &segment.BatchHeader{
+		BaseOffset: baseOffset, LastOffsetDelta: int32(len(records) - 1), BaseTimestampMs: nowMs, MaxTimestampMs: nowMs,
+		ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, RecordsCount: int32(len(records)),
+	}, body)
+}
+
+// eachRecord walks the records of an uncompressed v2 batch. key and value die with use; a nil value is a null one.
+func eachRecord(batch segment.Batch, use func(key, value []byte) error) error {
+	if batch.Codec() != 0 {
+		return fmt.Errorf("%w: batch at offset %d is compressed", ErrStateRecord, batch.BaseOffset())
+	}
+	records := segment.NewRecordReader(batch, batch.Records())
+	for {
+		r, ok := records.Next()
+		if !ok {
+			break
+		}
+		if err := use(r.Key, r.Value); err != nil {
+			return err
+		}
+	}
+	if err := records.Err(); err != nil {
+		return fmt.Errorf("%w: batch at offset %d: %w", ErrStateRecord, batch.BaseOffset(), err)
+	}
+	return nil
 }
