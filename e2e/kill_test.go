@@ -234,7 +234,10 @@ func checkKilled(t *testing.T, src *kafka.Cluster, parts []tp, logDir string, en
 // recoverCopy opens every partition of an unclean log dir, as the agent does at its start, checks and closes it.
 func recoverCopy(t *testing.T, parts []tp, dir string) {
 	t.Helper()
-	ld, err := segment.OpenLogDir(dir, segment.Identity{NodeID: 1})
+	if _, err := os.Stat(filepath.Join(dir, "meta.properties")); os.IsNotExist(err) {
+		return // killed before the log dir was made
+	}
+	ld, err := segment.OpenLogDir(dir, identityOf(t, dir))
 	if err != nil {
 		t.Fatal(err)
 	}
