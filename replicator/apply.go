@@ -23,7 +23,9 @@ func (f *fetcher) apply(ctx context.Context, stream *fetchwire.FetchStream) {
 	p := f.slots[head.Slot]
 	var info segment.AppendInfo
 	var err error
-	if head.ErrorCode == fetchwire.CodeNone && head.RecordsSize > 0 {
+	sane := head.ErrorCode != fetchwire.CodeNone ||
+		head.HighWatermark >= 0 && head.LogStartOffset <= head.HighWatermark
+	if head.ErrorCode == fetchwire.CodeNone && head.RecordsSize > 0 && sane {
 		info, err = p.feed.log.AppendFrom(stream, head.RecordsSize, p.leaderEpoch.Load())
 	}
 	now := time.Now()
@@ -42,6 +44,8 @@ func (f *fetcher) apply(ctx context.Context, stream *fetchwire.FetchStream) {
 		f.refused(p, head.ErrorCode, tail.CurrentLeader, now)
 	case tail.DivergingEpoch.Epoch >= 0 || tail.DivergingEpoch.EndOffset >= 0:
 		f.diverged(p, tail.DivergingEpoch)
+	case !sane: // a log start that is followed blindly removes records
+		f.failedTry(p, now, "the source says log start %d and high watermark %d", head.LogStartOffset, head.HighWatermark)
 	default:
 		f.advance(p, head, &info, now)
 	}
@@ -88,12 +92,18 @@ func (f *fetcher) noProgress(p *partition, info *segment.AppendInfo, now time.Ti
 		f.release(release{p: p, stale: true})
 		return
 	}
+	f.failedTry(p, now, "the source answers with less than a whole batch at offset %d", p.feed.log.LogEndOffset())
+}
+
+// failedTry counts an answer that makes no sense, and after passingTries in a row lets the partition go.
+func (f *fetcher) failedTry(p *partition, now time.Time, format string, args ...any) {
 	p.feed.notBefore = now.Add(f.mirror.cfg.Fetch.Backoff)
-	if p.feed.errors++; p.feed.errors >= passingTries {
-		f.release(release{p: p, why: failf(CauseProtocol,
-			"the source answered %d times with less than a whole batch at offset %d", p.feed.errors,
-			p.feed.log.LogEndOffset())})
+	if p.feed.errors++; p.feed.errors < passingTries {
+		return
 	}
+	p.feed.errors = 0
+	f.release(release{p: p, why: failf(CauseProtocol, format+" (broker %d, %d times)",
+		append(args, f.key.broker, passingTries)...)})
 }
 
 func (f *fetcher) followLogStart(p *partition, start int64) {
@@ -151,13 +161,7 @@ func (f *fetcher) refused(p *partition, code int16, hint fetchwire.LeaderIDAndEp
 		f.release(release{p: p, why: failf(CauseCorruptBatch, "the source cannot read its own batch at offset %d: %v",
 			p.feed.log.LogEndOffset(), fetchwire.CodeError(code))})
 	case codePassing:
-		p.feed.notBefore = now.Add(f.mirror.cfg.Fetch.Backoff)
-		if p.feed.errors++; p.feed.errors < passingTries {
-			return
-		}
-		p.feed.errors = 0
-		f.release(release{p: p, why: failf(CauseProtocol, "broker %d answered %d times: %v", f.key.broker,
-			passingTries, fetchwire.CodeError(code))})
+		f.failedTry(p, now, "%v", fetchwire.CodeError(code))
 	default:
 		f.release(release{p: p, why: failf(CauseProtocol, "broker %d answered: %v", f.key.broker,
 			fetchwire.CodeError(code))})

@@ -210,6 +210,9 @@ func (s *source) missing(ctx context.Context, ask sourceAsk, seen map[string]boo
 func readTopic(t *fetchwire.MetadataTopic) sourceTopic {
 	out := sourceTopic{name: *t.Name, id: t.TopicID, code: t.ErrorCode}
 	for _, p := range t.Partitions {
+		if p.Index < 0 {
+			continue
+		}
 		leader := p.LeaderID
 		if p.ErrorCode == fetchwire.CodeLeaderNotAvailable {
 			leader = -1

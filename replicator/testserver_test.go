@@ -30,6 +30,7 @@ type testSource struct {
 	conns   map[net.Conn]bool
 	// mangle, if set, may change an answer's frame; a frame it made shorter is sent and the connection closed.
 	mangle func(frame []byte, h fetchwire.RequestHeader) []byte
+	repeat bool // say every partition of a fetch answer twice
 }
 
 // testTopic is a topic of a testSource.
@@ -38,6 +39,7 @@ type testTopic struct {
 	id         [16]byte
 	configs    map[string]string
 	partitions []*testPartition
+	indexes    []int32 // what Metadata calls the partitions, nil = 0 and up
 }
 
 // testPartition is what a testSource holds of one partition.
@@ -299,8 +301,12 @@ func (s *testSource) metadata(req *fetchwire.MetadataRequest) *fetchwire.Metadat
 		name := topic.name
 		mt := fetchwire.MetadataTopic{Name: &name, TopicID: topic.id, AuthorizedOps: fetchwire.NoAuthorizedOperations}
 		for i, p := range topic.partitions {
+			index := int32(i)
+			if topic.indexes != nil {
+				index = topic.indexes[i]
+			}
 			mt.Partitions = append(mt.Partitions, fetchwire.MetadataPartition{
-				Index: int32(i), LeaderID: 1, LeaderEpoch: p.leaderEpoch, Replicas: []int32{1}, Isr: []int32{1},
+				Index: index, LeaderID: 1, LeaderEpoch: p.leaderEpoch, Replicas: []int32{1}, Isr: []int32{1},
 			})
 		}
 		resp.Topics = append(resp.Topics, mt)
@@ -438,6 +444,9 @@ func (s *testSource) fetchOnce(req *fetchwire.FetchRequest, version int16) (resp
 			news = news || len(answer.Records) > 0 || answer.ErrorCode != fetchwire.CodeNone ||
 				answer.DivergingEpoch.Epoch != -1 || answer.DivergingEpoch.EndOffset != -1
 			out.Partitions = append(out.Partitions, answer)
+			if s.repeat {
+				out.Partitions = append(out.Partitions, answer)
+			}
 		}
 		resp.Topics = append(resp.Topics, out)
 	}
