@@ -13,6 +13,9 @@ import (
 	"segmirror/segment"
 )
 
+// allowCuts is the key that lets a mirror follow an unclean election.
+const allowCuts = "mirror.m.mirror.unclean.leader.election.enable"
+
 // mirroredThenElected mirrors offsets 0..9 of epoch 1, then lets an unclean election replace 5..9 by 5..12 of epoch 3.
 func mirroredThenElected(t *testing.T, dir string, props map[string]string) (*testSource, *testTopic, *testAgent) {
 	t.Helper()
@@ -55,7 +58,7 @@ func TestHostile_DivergenceWithoutLeaveIsFailedAndNothingIsCut(t *testing.T) {
 }
 
 func TestHostile_DivergenceWithLeaveIsCutAndFetchedAgain(t *testing.T) {
-	s, topic, a := mirroredThenElected(t, t.TempDir(), stayFailed("mirror.m.mirror.unclean.leader.election.enable", "true"))
+	s, topic, a := mirroredThenElected(t, t.TempDir(), stayFailed(allowCuts, "true"))
 	a.awaitEnd(t, "t", 1, 13)
 	a.mustEqual(t, s, topic, 1)
 	a.mustEqual(t, s, topic, 0)
@@ -77,7 +80,7 @@ func TestHostile_CutFollowedByTheSourcesEpochHistory(t *testing.T) {
 		p.leaderEpoch, p.epochs = 4, []segment.EpochEntry{{Epoch: 1}, {Epoch: 2, StartOffset: 4}, {Epoch: 4, StartOffset: 8}}
 		p.append(withEpoch(dataBatch(0, 4), 1), withEpoch(dataBatch(4, 4), 2), withEpoch(dataBatch(8, 4), 4))
 	})
-	a := startAgent(t, s, t.TempDir(), stayFailed("mirror.m.mirror.unclean.leader.election.enable", "true"))
+	a := startAgent(t, s, t.TempDir(), stayFailed(allowCuts, "true"))
 	a.awaitEnd(t, "t", 0, 12)
 	s.update(func() {
 		p.leaderEpoch, p.epochs = 6, []segment.EpochEntry{{Epoch: 1}, {Epoch: 6, StartOffset: 4}}

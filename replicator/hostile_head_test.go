@@ -113,28 +113,22 @@ func TestHostile_StartOffsetBelowZero(t *testing.T) {
 	a.awaitFailed(t, "t", 0, CauseProtocol, 0)
 }
 
-// TestHostile_ClusterIDIsNotTrustedToBeOneWord has a cluster id that would break the files it is written into.
-func TestHostile_ClusterIDIsNotTrustedToBeOneWord(t *testing.T) {
-	for name, id := range map[string]string{"line": "a\nb", "blank": "a b", "long": strings.Repeat("c", 20_000)} {
+// TestHostile_ClusterIDThatIsNoWordIsRefused has cluster ids that would break the files they are written into.
+func TestHostile_ClusterIDThatIsNoWordIsRefused(t *testing.T) {
+	for name, id := range map[string]string{"line": "a\nb", "blank": "a b"} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestSource(t)
 			s.clusterID = id
 			topic := s.addTopic("t", 1)
 			s.update(func() { topic.partitions[0].append(dataBatch(0, 5)) })
 			dir := t.TempDir()
-			a := startAgent(t, s, dir, stayFailed())
-			settled := func() bool {
-				status := a.partition("t", 0)
-				return status.State == StateFailed || status.State == StateMirroring && status.EndOffset == 5
+			for range 2 { // the next start, too
+				a := startAgent(t, s, dir, stayFailed())
+				await(t, patience, "FAILED", func() bool { return a.partition("t", 0).State == StateFailed })
+				a.stop()
 			}
-			await(t, patience, "FAILED or mirrored", settled)
-			failed := a.partition("t", 0).State == StateFailed
-			a.stop()
-			again := startAgent(t, s, dir, stayFailed())
-			a = again
-			await(t, patience, "FAILED or mirrored", settled)
-			if status := a.partition("t", 0); (status.State == StateFailed) != failed {
-				t.Errorf("the next start sees another source: %+v", status)
+			if len(diskBytes(t, dir, "t", 0)) != 0 {
+				t.Error("records of a source that cannot be named are on disk")
 			}
 		})
 	}
