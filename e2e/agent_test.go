@@ -40,11 +40,12 @@ func agentProps(src *kafka.Cluster, dir, policy, topics string) map[string]strin
 // agent is an agent that runs inside the test.
 type agent struct {
 	*replicator.Agent
-	t      *testing.T
-	dir    string
-	log    *logBuffer
-	cancel context.CancelFunc
-	done   chan error
+	t       *testing.T
+	dir     string
+	rebased bool // batches differ from the source's in their epochs
+	log     *logBuffer
+	cancel  context.CancelFunc
+	done    chan error
 }
 
 // startAgent starts an agent with the properties; it is stopped at the test's end if the test has not done it.
@@ -62,6 +63,7 @@ func startAgent(t *testing.T, props map[string]string) *agent {
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // the agent is stopped in order, also when the test fails
 	a := &agent{Agent: inner, t: t, dir: props["log.dirs"], log: buf, cancel: cancel, done: make(chan error, 1)}
+	a.rebased = props["mirror.m.leader.epoch.policy"] == "rebase"
 	go func() { a.done <- inner.Run(ctx) }()
 	t.Cleanup(func() {
 		if a.cancel != nil {

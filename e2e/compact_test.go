@@ -33,7 +33,16 @@ func checkCompaction(t *testing.T, src *kafka.Cluster, p tp, before string) {
 	after.stop()
 	r := compareLogs(t, p, sourceDir, p.dir(after.dir), false)
 	wantWhole(t, src, p, r)
-	t.Logf("%d of %d records survive, %d batches compared", len(theirs), len(ours), r.Batches)
+	empty := 0
+	batches(t, p.dir(after.dir), func(b compare.Batch) {
+		if b.RecordsCount() == 0 {
+			empty++
+		}
+	})
+	if empty == 0 {
+		t.Errorf("%v: no batch was emptied and kept", p)
+	}
+	t.Logf("%d of %d records survive, %d batches compared, %d of them empty", len(theirs), len(ours), r.Batches, empty)
 }
 
 // compact closes the topic's active segment and waits until the leader has cleaned all before the new one. It returns

@@ -38,7 +38,7 @@ func compareLogs(t *testing.T, p tp, sourceDir, mirrorDir string, ignoreEpoch bo
 
 // compareLive is compareLogs with the source's batches read from its leader, whose files may be half written. A leader
 // that has just been elected may not know yet that all it holds is committed: it is asked again.
-func compareLive(t *testing.T, src *kafka.Cluster, p tp, mirrorDir string) compare.Result {
+func compareLive(t *testing.T, src *kafka.Cluster, p tp, mirrorDir string, ignoreEpoch bool) compare.Result {
 	t.Helper()
 	var result compare.Result
 	eventually(t, 30*time.Second, p.String()+" to be served up to the mirror's end", func() (bool, string) {
@@ -52,7 +52,7 @@ func compareLive(t *testing.T, src *kafka.Cluster, p tp, mirrorDir string) compa
 			t.Fatal(err)
 		}
 		defer b.Close()
-		if result, err = compare.Compare(a, b, compare.Options{}); err != nil {
+		if result, err = compare.Compare(a, b, compare.Options{IgnoreEpoch: ignoreEpoch}); err != nil {
 			if strings.HasPrefix(err.Error(), "B: ") {
 				t.Fatalf("%v: %v", p, err)
 			}
@@ -95,8 +95,8 @@ func wantWhole(t *testing.T, src *kafka.Cluster, p tp, r compare.Result) {
 		t.Fatal(err)
 	}
 	if r.HeadOnlyA.To > start || !r.TailOnlyA.Empty() || !r.TailOnlyB.Empty() {
-		t.Errorf("%v: offsets only in the source before %v (its log start is %d) and after %v, only in the mirror after %v",
-			p, r.HeadOnlyA, start, r.TailOnlyA, r.TailOnlyB)
+		t.Errorf("%v: only in the source: offsets %v (its log start is %d) and %v; only in the mirror: %v", p, r.HeadOnlyA,
+			start, r.TailOnlyA, r.TailOnlyB)
 	}
 }
 

@@ -124,13 +124,14 @@ func (a *agentProcess) stop() {
 func TestKill_LeavesABatchExactPrefix(t *testing.T) {
 	src := source(t)
 	rounds, seed := killRounds(t)
-	t.Logf("%d rounds, seed %d", rounds, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
+	policy := []string{"preserve", "rebase"}[rng.IntN(2)]
+	t.Logf("%d rounds, seed %d, %s", rounds, seed, policy)
 	all := slices.DeleteFunc(kinds("kill"), func(k kind) bool { return strings.HasSuffix(k.live.Name, "trimmed") })
 	parts := createKinds(t, src, all)
 	live := startLive(t, src, all)
 	stopMoving := keepMoving(t, src, parts, seed)
-	props := agentProps(src, t.TempDir(), "preserve", "kill-.*")
+	props := agentProps(src, t.TempDir(), policy, "kill-.*")
 	delete(props, "metrics.listener")
 	props["log.flush.interval.ms"] = "500"
 	ends := map[tp]int64{}
@@ -138,7 +139,7 @@ func TestKill_LeavesABatchExactPrefix(t *testing.T) {
 		a := startProcess(t, props)
 		wait(t, time.Duration(200+rng.IntN(3000))*time.Millisecond)
 		a.kill()
-		checkKilled(t, src, parts, props["log.dirs"], ends)
+		checkKilled(t, src, parts, props, ends)
 		if t.Failed() {
 			return
 		}
@@ -207,11 +208,12 @@ func keepMoving(t *testing.T, src *kafka.Cluster, parts []tp, seed uint64) (stop
 }
 
 // checkKilled recovers a copy of a killed agent's log dir and holds every partition against the source.
-func checkKilled(t *testing.T, src *kafka.Cluster, parts []tp, logDir string, ends map[tp]int64) {
+func checkKilled(t *testing.T, src *kafka.Cluster, parts []tp, props map[string]string, ends map[tp]int64) {
 	t.Helper()
+	rebased := props["mirror.m.leader.epoch.policy"] == "rebase"
 	dir := t.TempDir()
-	copyTree(t, logDir, dir, ".lock")
-	recoverCopy(t, parts, dir)
+	copyTree(t, props["log.dirs"], dir, ".lock")
+	recoverCopy(t, parts, dir, rebased)
 	for _, p := range parts {
 		if _, err := os.Stat(p.dir(dir)); os.IsNotExist(err) {
 			if ends[p] > 0 {
@@ -219,7 +221,7 @@ func checkKilled(t *testing.T, src *kafka.Cluster, parts []tp, logDir string, en
 			}
 			continue // killed before it was found
 		}
-		r := compareLive(t, src, p, p.dir(dir))
+		r := compareLive(t, src, p, p.dir(dir), rebased)
 		wantPrefix(t, p, r)
 		if r.To < ends[p] {
 			t.Errorf("%v ends at %d, after the kill before it ended at %d", p, r.To, ends[p])
@@ -232,7 +234,7 @@ func checkKilled(t *testing.T, src *kafka.Cluster, parts []tp, logDir string, en
 }
 
 // recoverCopy opens every partition of an unclean log dir, as the agent does at its start, checks and closes it.
-func recoverCopy(t *testing.T, parts []tp, dir string) {
+func recoverCopy(t *testing.T, parts []tp, dir string, rebased bool) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, "meta.properties")); os.IsNotExist(err) {
 		return // killed before the log dir was made
@@ -246,12 +248,17 @@ func recoverCopy(t *testing.T, parts []tp, dir string) {
 			t.Error(err)
 		}
 	}()
+	cfg := segment.DefaultConfig()
+	cfg.IndexIntervalBytes = 1024 // as the topics have it
+	if rebased {
+		cfg.Policy = segment.EpochRebase
+	}
 	for _, p := range parts {
 		if _, err := os.Stat(p.dir(dir)); err != nil {
 			continue
 		}
 		name := segment.TopicPartition{Topic: p.topic, Partition: p.partition}
-		log, _, err := ld.OpenLog(name, segment.DefaultConfig())
+		log, _, err := ld.OpenLog(name, cfg)
 		if err != nil {
 			t.Errorf("%v: %v", p, err)
 			continue
@@ -270,7 +277,7 @@ func finish(t *testing.T, src *kafka.Cluster, parts []tp, props map[string]strin
 	a.stop()
 	var total compare.Result
 	for _, p := range parts {
-		r := compareLogs(t, p, p.leaderDir(t, src), p.dir(props["log.dirs"]), false)
+		r := compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), a.rebased)
 		wantWhole(t, src, p, r)
 		total.Batches, total.Bytes = total.Batches+r.Batches, total.Bytes+r.Bytes
 	}

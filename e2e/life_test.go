@@ -33,7 +33,8 @@ func write(t *testing.T, src *kafka.Cluster, p tp, n int) {
 	}
 	defer producer.Close()
 	for i := range n {
-		if err := producer.Send(t.Context(), p.topic, p.partition, numbered(fmt.Sprintf("batch-%d", i), 3)...); err != nil {
+		records := numbered(fmt.Sprintf("batch-%d", i), 3)
+		if err := producer.Send(t.Context(), p.topic, p.partition, records...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +46,7 @@ func wantEqual(t *testing.T, src *kafka.Cluster, a *agent, parts ...tp) {
 	a.awaitCaughtUp(src, parts...)
 	a.stop()
 	for _, p := range parts {
-		wantWhole(t, src, p, compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), false))
+		wantWhole(t, src, p, compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), a.rebased))
 	}
 }
 
@@ -103,8 +104,12 @@ func TestLife_OvertakenMirrorResumesAndRemembersWhatWasLost(t *testing.T) {
 	a := startAgent(t, props)
 	a.awaitCaughtUp(src, p)
 	checkLost(t, a, p, end, start)
-	if metrics := scrape(t, a); !strings.Contains(metrics, "lost") {
-		t.Errorf("no metric tells of lost records:\n%s", metrics)
+	metric := fmt.Sprintf(`lost_records_total{mirror="m",partition="0",topic=%q} %d`, p.topic, start-end)
+	if metrics := scrape(t, a); !strings.Contains(metrics, metric) {
+		t.Errorf("no metric %s in\n%s", metric, metrics)
+	}
+	if event := fmt.Sprintf("lost_from=%d lost_to=%d", end, start); !strings.Contains(a.log.tail(1<<20), event) {
+		t.Errorf("no event %s in the log", event)
 	}
 	a.stop()
 	again := startAgent(t, props)
@@ -244,30 +249,29 @@ func TestLife_TopicWithoutRightsFailsAloneAndHeals(t *testing.T) {
 	wantEqual(t, src, a, secret, open)
 }
 
-// lostTail makes a partition's leader, broker 2, come back without its newest records and write others in their place,
-// as an unclean election does: the copy that becomes leader lacks what the old leader had acknowledged. It returns the
+// otherHistory makes the partitions' leader, broker 2, come back without its newest records and write others in their
+// place, as an unclean election does: the copy that becomes leader lacks what the old leader had acknowledged.
+// mirrored is called when the records that will be lost are there; counts says how many others follow. It returns the
 // offset at which the histories part.
-func lostTail(t *testing.T, src *kafka.Cluster, p tp, mirrored func()) int64 {
+func otherHistory(t *testing.T, src *kafka.Cluster, counts map[tp]int, mirrored func()) int64 {
 	t.Helper()
+	const common, lost = 10, 10 // batches of three records
 	b := src.Broker(2)
-	createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{2}}})
-	write(t, src, p, 10)
-	_, parting, err := src.Offsets(t.Context(), p.topic, p.partition, false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	old := t.TempDir()
-	copyTree(t, b.PartitionDir(p.topic, p.partition), old, ".index", ".timeindex", ".snapshot")
-	write(t, src, p, 10)
+	for p := range counts {
+		createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{b.ID}}})
+		write(t, src, p, common)
+		copyTree(t, b.PartitionDir(p.topic, p.partition), p.dir(old), ".index", ".timeindex", ".snapshot")
+		write(t, src, p, lost)
+	}
 	mirrored()
 	if err := b.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	restore(t, old, b.PartitionDir(p.topic, p.partition))
-	if err := b.Start(t.Context()); err != nil {
-		t.Fatal(err)
+	for p := range counts {
+		restore(t, p.dir(old), b.PartitionDir(p.topic, p.partition))
 	}
-	if err := src.AwaitLeaders(t.Context(), p.topic, 1); err != nil {
+	if err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	producer, err := src.NewProducer(kafka.ProducerConfig{})
@@ -275,44 +279,55 @@ func lostTail(t *testing.T, src *kafka.Cluster, p tp, mirrored func()) int64 {
 		t.Fatal(err)
 	}
 	defer producer.Close()
-	for range 12 {
-		if err := producer.Send(t.Context(), p.topic, 0, kgo.KeyStringRecord("other", "history")); err != nil {
-			t.Fatal(err)
+	for p, n := range counts {
+		for range n {
+			if err := producer.Send(t.Context(), p.topic, 0, kgo.KeyStringRecord("other", "history")); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	return parting
+	return 3 * common
 }
 
-// TestLife_DivergedMirrorFailsWithBothEpochs keeps a mirror whose source has another history, and says where they
-// part.
-func TestLife_DivergedMirrorFailsWithBothEpochs(t *testing.T) {
+// TestLife_DivergedMirrorFailsWithBothEpochsAndIsCutOnlyWhenAllowed gives the source another history, shorter and
+// longer than the mirror's. One agent keeps what it has and says where the histories part; the other one may cut.
+func TestLife_DivergedMirrorFailsWithBothEpochsAndIsCutOnlyWhenAllowed(t *testing.T) {
 	src := source(t)
-	p := tp{"life-diverged", 0}
-	var a *agent
-	parting := lostTail(t, src, p, func() {
-		a = startAgent(t, agentProps(src, t.TempDir(), "preserve", p.topic))
-		a.awaitCaughtUp(src, p)
+	shorter, longer := tp{"life-other-shorter", 0}, tp{"life-other-longer", 0}
+	var keeps *agent
+	var cuts []*agent
+	parting := otherHistory(t, src, map[tp]int{shorter: 12, longer: 50}, func() {
+		keeps = startAgent(t, agentProps(src, t.TempDir(), "preserve", "life-other-.*"))
+		for _, policy := range []string{"preserve", "rebase"} {
+			props := agentProps(src, t.TempDir(), policy, "life-other-.*")
+			props["mirror.m.unclean.leader.election.enable"] = "true"
+			cuts = append(cuts, startAgent(t, props))
+		}
+		for _, a := range append(cuts, keeps) {
+			a.awaitCaughtUp(src, shorter, longer)
+		}
 	})
-	s := a.awaitState(p.topic, 0, replicator.StateFailed)
-	if s.Cause != replicator.CauseDiverged || s.EndOffset <= parting {
-		t.Errorf("cause %v at %d, want diverged with all that was mirrored (beyond %d): %s", s.Cause, s.EndOffset, parting,
-			s.CauseText)
+	for _, p := range []tp{shorter, longer} {
+		s := keeps.awaitState(p.topic, 0, replicator.StateFailed)
+		if s.Cause != replicator.CauseDiverged || s.EndOffset != 2*parting {
+			t.Errorf("%v: cause %v at %d, want diverged with all that was mirrored (%d)", p, s.Cause, s.EndOffset,
+				2*parting)
+		}
+		leader, err := src.Leader(t.Context(), p.topic, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%v, leader epoch %d: %s", p, leader.LeaderEpoch, s.CauseText)
+		for _, fact := range []string{"epoch 0", fmt.Sprintf("epoch %d", leader.LeaderEpoch), fmt.Sprint(parting)} {
+			if !strings.Contains(s.CauseText, fact) {
+				t.Errorf("%v: the cause does not name %s: %s", p, fact, s.CauseText)
+			}
+		}
 	}
-	if !strings.Contains(s.CauseText, "epoch") || !strings.Contains(s.CauseText, fmt.Sprint(parting)) {
-		t.Errorf("the cause does not name the epochs and where they part (%d): %s", parting, s.CauseText)
+	for _, a := range cuts {
+		wantEqual(t, src, a, shorter, longer)
+		if text := a.log.tail(1 << 20); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "truncat") {
+			t.Errorf("the log does not warn of a truncation:\n%s", text)
+		}
 	}
-}
-
-// TestLife_DivergedMirrorIsCutWhenAllowed truncates to the source's history and goes on.
-func TestLife_DivergedMirrorIsCutWhenAllowed(t *testing.T) {
-	src := source(t)
-	p := tp{"life-cut", 0}
-	var a *agent
-	lostTail(t, src, p, func() {
-		props := agentProps(src, t.TempDir(), "preserve", p.topic)
-		props["mirror.m.unclean.leader.election.enable"] = "true"
-		a = startAgent(t, props)
-		a.awaitCaughtUp(src, p)
-	})
-	wantEqual(t, src, a, p)
 }
