@@ -59,9 +59,12 @@ func TestOpen_CutAtEveryLengthKeepsWholeBatches(t *testing.T) {
 	whole := f0()
 	for _, clean := range []bool{true, false} {
 		for n := 1; n <= len(whole); n++ {
+			if n%13 > 0 && n%208 > 18 { // every length near a batch's start, a sample of the others
+				continue
+			}
 			p := testParams(t)
 			p.clean = clean
-			plant(t, p, true, map[int64][]byte{0: whole[:n]})
+			plant(t, p, !clean, map[int64][]byte{0: whole[:n]})
 			l, report := mustOpenReport(t, p)
 			end, pos := int64(0), 0
 			for _, b := range []struct{ size, next int64 }{{208, 3}, {159, 5}, {110, 6}} {
