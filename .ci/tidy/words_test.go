@@ -3,6 +3,7 @@ package tidy
 import (
 	"go/ast"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,7 +33,8 @@ func TestText_HasNoForbiddenWords(t *testing.T) {
 
 func TestTests_DoNotSleep(t *testing.T) {
 	for _, src := range sources(t) {
-		if !src.test {
+		// In a synctest bubble time stands still, so a sleep there waits for nothing.
+		if !src.test || imports(src, "testing/synctest") {
 			continue
 		}
 		ast.Inspect(src.file, func(n ast.Node) bool {
@@ -58,20 +60,25 @@ func TestOnlyTheCommand_ExitsTheProcess(t *testing.T) {
 	}
 }
 
-// A panic is for our own mistakes, and says so: bytes from a disk or a socket are answered with an error.
+// A panic is for our own mistakes, and says so: bytes from a disk or a socket are answered with an error. What recover
+// gave back may be raised again.
 func TestPanics_AreBugs(t *testing.T) {
 	for _, src := range sources(t) {
 		if src.test {
 			continue
 		}
 		lines := strings.Split(src.text, "\n")
+		raised := recovered(src)
 		ast.Inspect(src.file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok {
+			if !ok || !isCall(call, "panic") {
 				return true
 			}
-			if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "panic" &&
-				!strings.Contains(lines[src.line(n.Pos())-1], `"BUG: `) {
+			again, ok := call.Args[0].(*ast.Ident)
+			if ok && raised[again.Name] {
+				return true
+			}
+			if !strings.Contains(lines[src.line(n.Pos())-1], `"BUG: `) {
 				t.Errorf("%s:%d: a panic's text begins with BUG: , or it is an error", src.name, src.line(n.Pos()))
 			}
 			return true
@@ -87,6 +94,35 @@ func TestPackages_HaveNoInit(t *testing.T) {
 			}
 		}
 	}
+}
+
+// recovered returns the names of the variables that a file assigns recover's result to.
+func recovered(src source) map[string]bool {
+	names := make(map[string]bool)
+	ast.Inspect(src.file, func(n ast.Node) bool {
+		assign, ok := n.(*ast.AssignStmt)
+		if !ok || len(assign.Lhs) != 1 || len(assign.Rhs) != 1 {
+			return true
+		}
+		name, isName := assign.Lhs[0].(*ast.Ident)
+		call, isIt := assign.Rhs[0].(*ast.CallExpr)
+		if isName && isIt && isCall(call, "recover") {
+			names[name.Name] = true
+		}
+		return true
+	})
+	return names
+}
+
+func isCall(call *ast.CallExpr, name string) bool {
+	ident, ok := call.Fun.(*ast.Ident)
+	return ok && ident.Name == name
+}
+
+func imports(src source, path string) bool {
+	return slices.ContainsFunc(src.file.Imports, func(spec *ast.ImportSpec) bool {
+		return spec.Path.Value == `"`+path+`"`
+	})
 }
 
 func isSelector(expr ast.Expr, pkg, name string) bool {
