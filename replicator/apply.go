@@ -67,9 +67,6 @@ func (f *fetcher) advance(p *partition, head *fetchwire.PartitionHead, info *seg
 			partitionAttr(p.tp), slog.Int64("from", info.GapFrom), slog.Int64("to", info.GapTo),
 			slog.Int("gaps", info.Gaps))
 	}
-	if p.stats.attempts.Load() != 0 {
-		p.stats.attempts.Store(0)
-	}
 	p.feed.outside, p.feed.steady = 0, true
 	if info.Batches > 0 {
 		p.feed.corrupt = 0
@@ -83,6 +80,9 @@ func (f *fetcher) advance(p *partition, head *fetchwire.PartitionHead, info *seg
 		return
 	}
 	p.feed.errors = 0
+	if p.stats.attempts.Load() != 0 {
+		p.stats.attempts.Store(0)
+	}
 }
 
 // noProgress handles records that held no whole batch for us: of a higher epoch than the leader we know, or cut

@@ -1,9 +1,6 @@
 package replicator
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 func TestAgent_MirrorsEveryPartitionByteForByte(t *testing.T) {
 	src := newFakeKafka(t)
@@ -60,5 +57,4 @@ func TestAgent_FindsAddedPartitionsAndTopics(t *testing.T) {
 		a.awaitEnd(t, "orders", p, 20)
 	}
 	a.awaitEnd(t, "late", 0, 20)
-	_ = time.Second
 }
