@@ -34,7 +34,7 @@ func (ld *loader) keep(cut *Cut, s *Segment) (err error) {
 	if err == nil {
 		err = out.Sync()
 	}
-	if err = errors.Join(err, out.Close(), s.release(), syncDir(dir)); err != nil {
+	if err = errors.Join(err, out.Close(), f.release(), syncDir(dir)); err != nil {
 		return fmt.Errorf("keeping what is cut: %w", err)
 	}
 	cut.Kept, cut.KeptBytes = out.Name(), n

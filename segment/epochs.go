@@ -142,7 +142,7 @@ func (s *Segment) eachHead(from int64, fn func(m *batchMeta, head Batch) error) 
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return errors.Join(err, s.release())
+	return errors.Join(err, f.release())
 }
 
 // Bind says which source the log is a copy of; its epochs are entered under that name from then on. ErrSourceMismatch

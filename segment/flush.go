@@ -60,9 +60,9 @@ func (l *Log) flushSegments(mark flushMark) (again bool, err error) {
 		}
 		// A truncation that begins from here on waits for the release; what it cut earlier is not ours to touch.
 		if l.truncations.Load() != mark.truncations {
-			return true, s.release()
+			return true, f.release()
 		}
-		if err := errors.Join(s.flush(f, i == last), s.release()); err != nil {
+		if err := errors.Join(s.flush(f, i == last), f.release()); err != nil {
 			return false, err
 		}
 	}

@@ -29,8 +29,7 @@ const (
 // Its bytes stay what they are until Release, except that a read error of the disk shows as an error of WriteTo or
 // View. One goroutine at a time.
 type Slice struct {
-	segment  *Segment
-	file     file
+	file     lease
 	pos      int64
 	size     int64
 	first    int64
@@ -118,10 +117,10 @@ func (s *Slice) sendfile(raw syscall.RawConn) (n int64, handled bool, err error)
 
 // Release gives the file back. A second call does nothing.
 func (s *Slice) Release() error {
-	if s.segment == nil || s.released.Swap(true) {
+	if s.file.s == nil || s.released.Swap(true) {
 		return nil
 	}
-	return s.segment.release()
+	return s.file.release()
 }
 
 // Read finds the whole batches from the one that holds offset (or the first above it) on: as many as fit maxBytes,
@@ -187,9 +186,9 @@ func (l *Log) readSegment(s *Segment, offset, limit, maxBytes int64) (*Slice, er
 	}
 	slice, err := l.findRange(s, f, readRange{offset: offset, limit: limit, maxBytes: maxBytes, size: size})
 	if err != nil || slice == nil || slice.size == 0 {
-		return slice, errors.Join(err, s.release())
+		return slice, errors.Join(err, f.release())
 	}
-	slice.segment, slice.file = s, f
+	slice.file = f
 	return slice, nil
 }
 
@@ -349,10 +348,10 @@ func (s *Segment) offsetForTimestamp(timestampMs, size int64) (offset, maxMs int
 	for {
 		m, serr := scan.next()
 		if serr != nil {
-			return 0, 0, false, errors.Join(ignoreEnd(serr), s.release())
+			return 0, 0, false, errors.Join(ignoreEnd(serr), f.release())
 		}
 		if m.MaxTimestampMs >= timestampMs {
-			return m.BaseOffset, m.MaxTimestampMs, true, s.release()
+			return m.BaseOffset, m.MaxTimestampMs, true, f.release()
 		}
 	}
 }

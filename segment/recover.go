@@ -214,7 +214,7 @@ func (ld *loader) checkEnd(s *Segment) (int64, error) {
 	for {
 		m, err := scan.next()
 		if errors.Is(err, io.EOF) && (next > s.base || !indexed) {
-			return next, s.release()
+			return next, f.release()
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -227,7 +227,7 @@ func (ld *loader) checkEnd(s *Segment) (int64, error) {
 			err = fmt.Errorf("%w: %d to %d, expected %d", ErrOffsetsOutOfOrder, m.BaseOffset, m.LastOffset, next)
 		}
 		if err != nil {
-			return 0, errors.Join(err, s.release())
+			return 0, errors.Join(err, f.release())
 		}
 		next = m.LastOffset + 1
 	}
@@ -378,7 +378,7 @@ func (l *Log) replay(s *Segment, from, end int64) error {
 		l.psm.Commit()
 		m, err = scan.next()
 	}
-	return errors.Join(ignoreEnd(err), s.release())
+	return errors.Join(ignoreEnd(err), f.release())
 }
 
 // recoverSegment scans one segment, rebuilds its indexes, and cuts it where it stops being a log. whole is false when

@@ -30,7 +30,8 @@ type Segment struct {
 
 	// guarded by mu
 	mu      sync.Mutex
-	idle    *sync.Cond // signalled when readers falls to 0
+	idle    *sync.Cond // signalled when a cohort's leases fall to 0
+	cohort  *cohort    // of the leases given out from now on
 	log     file       // nil while nobody uses it
 	pinned  bool       // the owner keeps log open
 	readers int
@@ -58,36 +59,47 @@ func newSegment(dir string, base int64, open openFileFunc) *Segment {
 		base: base, stem: filepath.Join(dir, fmt.Sprintf("%020d", base)), open: open,
 		next: base, firstMs: noTimestamp, maxMs: noTimestamp, maxAt: base,
 	}
-	s.idle = sync.NewCond(&s.mu)
+	s.idle, s.cohort = sync.NewCond(&s.mu), &cohort{}
 	return s
 }
 
 func (s *Segment) logPath() string { return s.stem + ".log" }
 
-// acquire lends the .log file, opening it if need be, until release. Any goroutine.
-func (s *Segment) acquire() (file, error) {
+// lease is one use of a segment's file, to be released.
+type lease struct {
+	file
+	s      *Segment
+	cohort *cohort
+}
+
+// cohort counts the leases given out between two drains, so that a drain does not wait for those that come after it.
+type cohort struct{ leases int }
+
+// acquire lends the .log file, opening it if need be. Any goroutine.
+func (s *Segment) acquire() (lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.log == nil {
 		f, err := s.open(s.logPath(), false)
 		if err != nil {
-			return nil, err
+			return lease{}, err
 		}
 		s.log = f
 	}
 	s.readers++
-	return s.log, nil
+	s.cohort.leases++
+	return lease{file: s.log, s: s, cohort: s.cohort}, nil
 }
 
-// release gives back what acquire lent; the last one closes the file unless the owner keeps it.
-func (s *Segment) release() error {
+// release gives the file back; the last lease closes it unless the owner keeps it.
+func (r lease) release() error {
+	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readers--
-	if s.readers > 0 {
-		return nil
+	if r.cohort.leases--; r.cohort.leases == 0 {
+		s.idle.Broadcast()
 	}
-	s.idle.Broadcast()
 	return s.closeUnused()
 }
 
@@ -124,11 +136,14 @@ func (s *Segment) unpin() error {
 	return s.closeUnused()
 }
 
-// drain waits until no reader holds the file. Owner only, after readers can no longer find the segment's end.
+// drain waits until every lease given out so far is released. Owner only, after what it is about to cut was taken out
+// of sight: later leases are of no concern.
 func (s *Segment) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.readers > 0 {
+	before := s.cohort
+	s.cohort = &cohort{}
+	for before.leases > 0 {
 		s.idle.Wait()
 	}
 }

@@ -73,7 +73,7 @@ func (l *Log) findCut(s *Segment, offset int64) (cutPoint, error) {
 	if err == nil {
 		cut = cutPoint{pos: m.pos, end: min(offset, m.BaseOffset)}
 	}
-	return cut, errors.Join(ignoreEnd(err), s.release())
+	return cut, errors.Join(ignoreEnd(err), f.release())
 }
 
 // lower publishes the lower end to readers, makes the lowered recovery point durable and waits for readers to go.

@@ -420,7 +420,7 @@ func TestReaders_SeeOnlyWholeBatchesWhileTheOwnerWorks(t *testing.T) {
 			}
 		}
 	})
-	for range 60 {
+	for range 15 {
 		end := l.LogEndOffset()
 		mustAppend(t, l, batches(end, 8, 3)...)
 		if _, err := l.TruncateTo(end + 10); err != nil {
