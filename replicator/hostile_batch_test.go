@@ -116,8 +116,9 @@ func diskBytes(t *testing.T, dir, topic string, partition int) []byte {
 	return all[:min(end, len(all))]
 }
 
-// checkLogDir demands that every partition directory of a stopped agent is one a broker could open.
-func checkLogDir(t *testing.T, dir string) {
+// checkLogDir demands that every partition directory of a stopped agent is one a broker could open, its indexes made
+// with this index.interval.bytes; those of the agent's own topics have the default.
+func checkLogDir(t *testing.T, dir string, interval int32) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -128,7 +129,11 @@ func checkLogDir(t *testing.T, dir string) {
 		if _, state, err := segment.ParseDirName(e.Name()); !e.IsDir() || err != nil || state != segment.DirNormal {
 			continue
 		}
-		findings, err := segment.CheckDir(filepath.Join(dir, e.Name()), segment.DefaultConfig())
+		cfg := segment.DefaultConfig()
+		if !strings.HasPrefix(e.Name(), "__") {
+			cfg.IndexIntervalBytes = interval
+		}
+		findings, err := segment.CheckDir(filepath.Join(dir, e.Name()), cfg)
 		if err != nil {
 			t.Errorf("%s: %v", e.Name(), err)
 		}

@@ -554,7 +554,7 @@ func startAgent(t *testing.T, s *testSource, dir string, props map[string]string
 		if err := <-done; err != nil {
 			t.Errorf("the agent's end: %v", err)
 		}
-		checkLogDir(t, dir)
+		checkLogDir(t, dir, cfg.Log.IndexIntervalBytes)
 	})
 	t.Cleanup(a.stop)
 	return a
