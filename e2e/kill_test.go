@@ -74,7 +74,7 @@ func startProcess(t *testing.T, props map[string]string) *agentProcess {
 	defer out.Close()
 	a.cmd = exec.Command(bin, "agent", "--config", config)
 	a.cmd.Stdout, a.cmd.Stderr = out, out
-	// The test's goroutine may lose its thread, and with it the parent-death signal; the cleanup is what counts.
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // when the test itself is killed
 	if err := a.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +138,17 @@ func TestKill_LeavesABatchExactPrefix(t *testing.T) {
 	delete(props, "metrics.listener")
 	props["log.flush.interval.ms"] = "500"
 	ends := map[tp]int64{}
-	for range rounds {
+	for round := range rounds {
 		a := startProcess(t, props)
-		wait(t, time.Duration(200+rng.IntN(3000))*time.Millisecond)
+		lifetime := time.Duration(200+rng.IntN(3000)) * time.Millisecond
+		wait(t, lifetime)
 		a.kill()
 		checkKilled(t, src, parts, props, ends)
+		mirrored := int64(0)
+		for _, end := range ends {
+			mirrored += end
+		}
+		t.Logf("round %d: killed after %v, %d offsets mirrored", round+1, lifetime, mirrored)
 		if t.Failed() {
 			return
 		}
@@ -272,12 +278,15 @@ func recoverCopy(t *testing.T, parts []tp, dir string, rebased bool) {
 	}
 }
 
-// finish lets an agent catch up, stops it and wants the mirror whole.
+// finish lets an agent catch up and stops it, starts and stops it once more as a process, and wants the mirror whole.
 func finish(t *testing.T, src *kafka.Cluster, parts []tp, props map[string]string) {
 	t.Helper()
 	a := startAgent(t, props)
 	a.awaitCaughtUp(src, parts...)
 	a.stop()
+	again := startProcess(t, props)
+	wait(t, time.Second)
+	again.stop()
 	var total compare.Result
 	for _, p := range parts {
 		r := compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), a.rebased)

@@ -77,6 +77,63 @@ func TestLife_FollowsKillsRestartsAndNewPartitions(t *testing.T) {
 	wantEqual(t, src, a, tp{topic, 0}, tp{topic, 1}, tp{topic, 2}, tp{topic, 3})
 }
 
+// TestLife_HungBrokerIsLeft stops the leader's process where it stands. Its connections stay open and silent; the
+// cluster gives the partition to the other broker, and the mirror has to follow without waiting for the hung one.
+func TestLife_HungBrokerIsLeft(t *testing.T) {
+	src := source(t)
+	p := tp{"life-hung", 0}
+	createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{2, 1}}})
+	write(t, src, p, 10)
+	a := startAgent(t, agentProps(src, t.TempDir(), "preserve", p.topic))
+	a.awaitCaughtUp(src, p)
+	hung := src.Broker(2)
+	if err := hung.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := hung.Continue(); err != nil {
+			t.Error(err)
+		}
+		// The broker is fenced until its next heartbeat; the tests after this one want both.
+		inSync := func(s kafka.PartitionState) bool { return len(s.ISR) == 2 }
+		if _, err := src.AwaitPartition(t.Context(), p.topic, p.partition, "in sync", inSync); err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually(t, time.Minute, "the other broker to lead", func() (bool, string) {
+		s, err := src.Topic(t.Context(), 1, p.topic)
+		return err == nil && s.Partitions[0].Leader == 1, fmt.Sprintf("%+v, %v", s, err)
+	})
+	client, err := kgo.NewClient(kgo.SeedBrokers(src.Broker(1).Addr()), kgo.DefaultProduceTopic(p.topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(t.Context(), numbered("after", 5)...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "the records of the new leader", func() (bool, string) {
+		s, _ := a.partition(p.topic, p.partition)
+		return s.EndOffset == 35, fmt.Sprintf("%v at %d, fetched from %d: %s", s.State, s.EndOffset, s.Leader, s.CauseText)
+	})
+}
+
+// TestLife_NewTopicsThatMatchAreMirrored creates a topic under a running agent.
+func TestLife_NewTopicsThatMatchAreMirrored(t *testing.T) {
+	src := source(t)
+	a := startAgent(t, agentProps(src, t.TempDir(), "preserve", "life-new-.*"))
+	p := tp{"life-new-topic", 0}
+	for _, topic := range []string{p.topic, "life-unlike"} {
+		createTopic(t, src, kafka.TopicSpec{Name: topic, Assignment: [][]int32{{1, 2}}})
+		write(t, src, tp{topic, 0}, 5)
+	}
+	a.awaitCaughtUp(src, p)
+	if _, held := a.partition("life-unlike", 0); held {
+		t.Error("a topic that no pattern includes is mirrored")
+	}
+	wantEqual(t, src, a, p)
+}
+
 // overtake lets a mirror copy some records, stops it, and moves the source's log start past the mirror's end. It
 // returns the mirror's end and the source's log start.
 func overtake(t *testing.T, src *kafka.Cluster, props map[string]string, p tp) (end, start int64) {
