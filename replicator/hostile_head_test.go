@@ -194,6 +194,8 @@ func TestHostile_PartitionTwiceInOneAnswer(t *testing.T) {
 	a := startAgent(t, s, t.TempDir(), stayFailed())
 	for i := range topic.partitions {
 		await(t, patience, "records", func() bool { return a.partition("t", i).EndOffset == 5 })
+	}
+	for i := range topic.partitions {
 		a.mustEqual(t, s, topic, i)
 	}
 }
