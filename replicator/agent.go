@@ -207,7 +207,7 @@ func logRecovery(logger *slog.Logger, tp segment.TopicPartition, r segment.Recov
 			slog.String("segment", cut.File), slog.Int64("from_pos", cut.FromPos), slog.Int64("to_pos", cut.ToPos),
 			slog.Any("why", cut.Why), slog.String("kept", cut.Kept))
 	}
-	if r.SegmentsScanned > 0 || len(r.Rebuilt) > 0 || len(r.Notes) > 0 {
+	if r.BytesScanned > 0 || len(r.Notes) > 0 {
 		logger.Info("recovered", topicAttr(tp), partitionAttr(tp), slog.Int("segments", r.SegmentsScanned),
 			slog.Int64("bytes", r.BytesScanned), slog.Any("rebuilt", r.Rebuilt), slog.Any("notes", r.Notes))
 	}

@@ -29,37 +29,91 @@ func TestParseConfig_NamesWhatIsWrong(t *testing.T) {
 		overrides []string
 		want      string // part of the error
 	}{
-		"unknown agent key":           {props: minimal("log.segement.bytes", "1"), want: "nearest is log.segment.bytes"},
-		"unknown mirror key":          {props: minimal("mirror.dr.mirror.topic.include", "a"), want: "nearest is mirror.dr.mirror.topics.include"},
-		"unknown client key":          {props: minimal("mirror.dr.sasl.mechanisms", "PLAIN"), want: "nearest is mirror.dr.sasl.mechanism"},
-		"key of an undeclared mirror": {props: minimal("mirror.eu.bootstrap.servers", "h:1"), want: `no mirror "eu" is declared`},
-		"no number":                   {props: minimal("log.roll.ms", "1d"), want: `log.roll.ms: "1d" is not a whole number`},
-		"too small":                   {props: minimal("mirror.num.replica.fetchers", "0"), want: "0 is below 1"},
-		"too large":                   {props: minimal("log.segment.bytes", "3000000000"), want: "above 2147483647"},
-		"no boolean":                  {props: minimal("handoff.on.stop", "yes"), want: `"yes" is neither true nor false`},
-		"no address":                  {props: minimal("mirror.dr.bootstrap.servers", "h1"), want: `"h1" is not host:port`},
-		"no port":                     {props: minimal("metrics.listener", "h:x"), want: "no port from 0 to 65535"},
-		"no log dirs":                 {props: minimal("log.dirs", ""), want: "log.dirs is required"},
-		"log dir twice":               {props: minimal("log.dirs", "/a,/a/"), want: "names /a twice"},
-		"metadata dir elsewhere":      {props: minimal("metadata.log.dir", "/x"), want: "/x is not one of log.dirs"},
-		"role":                        {props: minimal("mirror.role", "leader"), want: "neither primary nor replica"},
-		"gap policy":                  {props: minimal("mirror.dr.mirror.gap.policy", "skip"), want: "neither resume nor fail"},
-		"epoch policy":                {props: minimal("mirror.dr.mirror.leader.epoch.policy", "keep"), want: "neither preserve nor rebase"},
-		"start position":              {props: minimal("mirror.dr.mirror.start.position", "offset:-4"), want: "not a whole number from 0"},
-		"start position word":         {props: minimal("mirror.dr.mirror.start.position", "first"), want: "none of earliest, latest"},
-		"pattern":                     {props: minimal("mirror.dr.mirror.topics.include", "a("), want: "neither a name nor an RE2"},
-		"colliding name":              {props: map[string]string{"log.dirs": "/d", "mirrors": "fetch"}, want: "could not be told from the keys mirror.fetch.*"},
-		"colliding first word":        {props: map[string]string{"log.dirs": "/d", "mirrors": "nodes.x"}, want: "mirror.nodes.*"},
-		"name with a slash":           {props: map[string]string{"log.dirs": "/d", "mirrors": "a/b"}, want: "1 to 249 ASCII letters"},
-		"reserved ending":             {props: map[string]string{"log.dirs": "/d", "mirrors": "a.paused"}, want: "may not end in .stopped or .paused"},
-		"mirror twice":                {props: minimal("mirrors", "dr,dr"), want: `"dr" is declared twice`},
-		"no bootstrap servers":        {props: map[string]string{"log.dirs": "/d", "mirrors": "dr"}, want: "bootstrap.servers is required"},
+		"unknown agent key": {
+			props: minimal("log.segement.bytes", "1"),
+			want:  "nearest is log.segment.bytes",
+		},
+		"unknown mirror key": {
+			props: minimal("mirror.dr.mirror.topic.include", "a"),
+			want:  "nearest is mirror.dr.mirror.topics.include",
+		},
+		"unknown client key": {
+			props: minimal("mirror.dr.sasl.mechanisms", "PLAIN"),
+			want:  "nearest is mirror.dr.sasl.mechanism",
+		},
+		"key of an undeclared mirror": {
+			props: minimal("mirror.eu.bootstrap.servers", "h:1"),
+			want:  `no mirror "eu" is declared`,
+		},
+		"no number": {
+			props: minimal("log.roll.ms", "1d"),
+			want:  `log.roll.ms: "1d" is not a whole number`,
+		},
+		"too small": {props: minimal("mirror.num.replica.fetchers", "0"), want: "0 is below 1"},
+		"too large": {props: minimal("log.segment.bytes", "3000000000"), want: "above 2147483647"},
+		"no boolean": {
+			props: minimal("handoff.on.stop", "yes"),
+			want:  `"yes" is neither true nor false`,
+		},
+		"no address": {
+			props: minimal("mirror.dr.bootstrap.servers", "h1"),
+			want:  `"h1" is not host:port`,
+		},
+		"no port":                {props: minimal("metrics.listener", "h:x"), want: "no port from 0 to 65535"},
+		"no log dirs":            {props: minimal("log.dirs", ""), want: "log.dirs is required"},
+		"log dir twice":          {props: minimal("log.dirs", "/a,/a/"), want: "names /a twice"},
+		"metadata dir elsewhere": {props: minimal("metadata.log.dir", "/x"), want: "/x is not one of log.dirs"},
+		"role":                   {props: minimal("mirror.role", "leader"), want: "neither primary nor replica"},
+		"gap policy": {
+			props: minimal("mirror.dr.mirror.gap.policy", "skip"),
+			want:  "neither resume nor fail",
+		},
+		"epoch policy": {
+			props: minimal("mirror.dr.mirror.leader.epoch.policy", "keep"),
+			want:  "neither preserve nor rebase",
+		},
+		"start position": {
+			props: minimal("mirror.dr.mirror.start.position", "offset:-4"),
+			want:  "not a whole number from 0",
+		},
+		"start position word": {
+			props: minimal("mirror.dr.mirror.start.position", "first"),
+			want:  "none of earliest, latest",
+		},
+		"pattern": {
+			props: minimal("mirror.dr.mirror.topics.include", "a("),
+			want:  "neither a name nor an RE2",
+		},
+		"colliding name": {
+			props: map[string]string{"log.dirs": "/d", "mirrors": "fetch"},
+			want:  "could not be told from the keys mirror.fetch.*",
+		},
+		"colliding first word": {
+			props: map[string]string{"log.dirs": "/d", "mirrors": "nodes.x"},
+			want:  "mirror.nodes.*",
+		},
+		"name with a slash": {
+			props: map[string]string{"log.dirs": "/d", "mirrors": "a/b"},
+			want:  "1 to 249 ASCII letters",
+		},
+		"reserved ending": {
+			props: map[string]string{"log.dirs": "/d", "mirrors": "a.paused"},
+			want:  "may not end in .stopped or .paused",
+		},
+		"mirror twice": {props: minimal("mirrors", "dr,dr"), want: `"dr" is declared twice`},
+		"no bootstrap servers": {
+			props: map[string]string{"log.dirs": "/d", "mirrors": "dr"},
+			want:  "bootstrap.servers is required",
+		},
 		"key in both spellings": {
 			props: minimal("mirror.dr.topics.include", "a", "mirror.dr.mirror.topics.include", "b"), want: "is given twice",
 		},
 		"override without value": {props: minimal(), overrides: []string{"node.id"}, want: "is not key=value"},
 		"override of nonsense":   {props: minimal(), overrides: []string{"node.idd=1"}, want: "nearest is node.id"},
-		"protocol":               {props: minimal("mirror.dr.security.protocol", "TLS"), want: "none of PLAINTEXT, SSL"},
+		"protocol": {
+			props: minimal("mirror.dr.security.protocol", "TLS"),
+			want:  "none of PLAINTEXT, SSL",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseConfig(c.props, c.overrides)
@@ -115,10 +169,13 @@ func TestParseConfig_TheEpochPolicyFollowsTheHandoff(t *testing.T) {
 		more []string
 		want EpochPolicy
 	}{
-		"no hand-off":        {nil, EpochPolicyPreserve},
-		"hand-off":           {[]string{"handoff.bootstrap.servers", "b:1"}, EpochPolicyRebase},
-		"hand-off, preserve": {[]string{"handoff.bootstrap.servers", "b:1", "mirror.dr.mirror.leader.epoch.policy", "preserve"}, EpochPolicyPreserve},
-		"rebase":             {[]string{"mirror.dr.mirror.leader.epoch.policy", "rebase"}, EpochPolicyRebase},
+		"no hand-off": {nil, EpochPolicyPreserve},
+		"hand-off":    {[]string{"handoff.bootstrap.servers", "b:1"}, EpochPolicyRebase},
+		"hand-off, preserve": {
+			[]string{"handoff.bootstrap.servers", "b:1", "mirror.dr.mirror.leader.epoch.policy", "preserve"},
+			EpochPolicyPreserve,
+		},
+		"rebase": {[]string{"mirror.dr.mirror.leader.epoch.policy", "rebase"}, EpochPolicyRebase},
 	} {
 		cfg, err := ParseConfig(minimal(c.more...), nil)
 		if err != nil {

@@ -397,7 +397,8 @@ func TestEpochPolicy_IsFixedAtTheFirstStart(t *testing.T) {
 	cfg := a.cfg
 	cfg.Mirrors = slices.Clone(cfg.Mirrors)
 	cfg.Mirrors[0].EpochPolicy, cfg.Mirrors[0].EpochPolicyChosen = EpochPolicyRebase, true
-	if _, err := New(cfg, nil); err == nil || !strings.Contains(err.Error(), "is preserve since the mirror's first start") {
+	_, err := New(cfg, nil)
+	if err == nil || !strings.Contains(err.Error(), "is preserve since the mirror's first start") {
 		t.Errorf("got %v", err)
 	}
 }
