@@ -60,6 +60,16 @@ func (m *Manager) Prepare(b *Batch) error {
 	return nil
 }
 
+// Refusal returns the error that Prepare would return for b, and changes nothing: for a caller that has something to do
+// for the batch before it is applied, and cannot take that back.
+func (m *Manager) Refusal(b *Batch) error {
+	if b.ProducerID < 0 {
+		return nil
+	}
+	i, known := m.byID[b.ProducerID]
+	return m.refusal(b, i, known)
+}
+
 // refusal returns why b cannot follow the state of its producer, which is in slot i where it is known.
 func (m *Manager) refusal(b *Batch, i int32, known bool) error {
 	if b.Control {

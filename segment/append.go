@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"runtime/debug"
 
@@ -351,6 +352,10 @@ func (t *taking) batch(b Batch) (more bool, err error) {
 		return false, t.corrupt(fmt.Errorf("%w: offsets %d to %d", ErrOffsetsOutOfOrder, m.BaseOffset, m.LastOffset))
 	}
 	if straddles || t.s.shouldRoll(t.x, m, t.pos, &l.cfg) {
+		// A segment begun for a batch that is refused then could lie above the log end.
+		if err := l.psm.Refusal(&m.Batch); err != nil {
+			return false, t.corrupt(err)
+		}
 		if b, err = t.roll(m, straddles); err != nil {
 			return false, err
 		}
@@ -442,9 +447,18 @@ func (t *taking) roll(m *batchMeta, replace bool) (Batch, error) {
 	}
 	staged := t.end - t.pos
 	var err error
-	if replace {
+	switch {
+	case replace && m.BaseOffset == t.s.base: // the segment was emptied, and the log end left above its base
+		l.next = m.BaseOffset
+		if l.digests != nil {
+			l.digests.Restart(l.next)
+		}
+		return Batch(t.s.tail.b[t.pos : t.pos+m.size]), nil
+	case replace:
 		err = l.restart(m.BaseOffset, staged)
-	} else {
+	case m.magic < 2: // its offset is the last in it; the first is not told
+		err = l.roll(max(l.next, m.LastOffset-math.MaxInt32), staged)
+	default:
 		err = l.roll(m.BaseOffset, staged)
 	}
 	if err != nil {

@@ -86,7 +86,7 @@ func second[T any](_ T, err error) error { return err }
 func FuzzParseControl(f *testing.F) {
 	r := MirrorPidReset{SourceClusterID: "abc"}
 	b := Batch(r.AppendTo(nil))
-	key, value, _ := firstRecord(b.Records())
+	key, value, _ := firstRecord(b.Records(), 0)
 	f.Add(key, value)
 	f.Add([]byte{0, 0, 0, 1}, binary.BigEndian.AppendUint32([]byte{0, 0}, 7))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
@@ -98,7 +98,7 @@ func FuzzParseControl(f *testing.F) {
 		if id, err := ParseMirrorPidReset(value); err == nil {
 			r := MirrorPidReset{SourceClusterID: id}
 			b := Batch(r.AppendTo(nil))
-			_, value, _ := firstRecord(b.Records())
+			_, value, _ := firstRecord(b.Records(), 0)
 			if again, err := ParseMirrorPidReset(value); err != nil || again != id {
 				t.Errorf("%q reads back as %q, %v", id, again, err)
 			}

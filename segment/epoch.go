@@ -20,7 +20,7 @@ import (
 //
 // A source-leader-epoch-checkpoint is the same under one line that says whose epochs they are:
 //
-//	source 5L6g3nShT-eMCtK--X86sw phIVGnTWSMKcT9jBWWtxDQ      cluster id, topic id
+//	source 5L6g3nShT-eMCtK--X86sw phIVGnTWSMKcT9jBWWtxDQ 700  cluster id, topic id, where the log ended when it was bound
 
 // UndefinedEpoch and UndefinedOffset are Kafka's values for "not known" in answers about epochs.
 const (
@@ -58,6 +58,7 @@ type LeaderEpochCache struct {
 type epochHistory struct {
 	entries []EpochEntry
 	source  *SourceID // nil in a leader-epoch-checkpoint
+	from    int64     // batches that end below it came before the binding: their epochs are not the source's
 }
 
 // NewLeaderEpochCache returns an empty cache that will write path at its first change: for a file that was lost or
@@ -114,7 +115,7 @@ func (c *LeaderEpochCache) Assign(epoch int32, startOffset int64) error {
 	if !changed {
 		return nil
 	}
-	return c.store(&epochHistory{entries: entries, source: h.source})
+	return c.store(&epochHistory{entries: entries, source: h.source, from: h.from})
 }
 
 // assignEpoch returns entries with the new one; the old slice is not changed.
@@ -137,10 +138,10 @@ func (c *LeaderEpochCache) TruncateFromEnd(offset int64) error {
 	for keep > 0 && h.entries[keep-1].StartOffset >= offset {
 		keep--
 	}
-	if keep == len(h.entries) {
+	if keep == len(h.entries) && h.from <= offset {
 		return nil
 	}
-	return c.store(&epochHistory{entries: slices.Clone(h.entries[:keep]), source: h.source})
+	return c.store(&epochHistory{entries: slices.Clone(h.entries[:keep]), source: h.source, from: min(h.from, offset)})
 }
 
 // TruncateFromStart makes offset the start of the history: of the entries that start at or before it the last stays
@@ -156,13 +157,13 @@ func (c *LeaderEpochCache) TruncateFromStart(offset int64) error {
 	}
 	entries := slices.Clone(h.entries[first:])
 	entries[0].StartOffset = offset
-	return c.store(&epochHistory{entries: entries, source: h.source})
+	return c.store(&epochHistory{entries: entries, source: h.source, from: h.from})
 }
 
 // Clear drops every entry. Owner only. Kafka: LeaderEpochFileCache.clearAndFlush.
 func (c *LeaderEpochCache) Clear() error {
 	h := c.history.Load()
-	if len(h.entries) == 0 {
+	if len(h.entries) == 0 && h.from == 0 {
 		return nil
 	}
 	return c.store(&epochHistory{source: h.source})
@@ -182,7 +183,7 @@ func (c *LeaderEpochCache) Replace(entries []EpochEntry) error {
 	if slices.Equal(kept, h.entries) {
 		return nil
 	}
-	return c.store(&epochHistory{entries: kept, source: h.source})
+	return c.store(&epochHistory{entries: kept, source: h.source, from: h.from})
 }
 
 // Latest returns the newest entry, and false where there is none. Any goroutine.
@@ -242,23 +243,23 @@ func (c *LeaderEpochCache) Source() (SourceID, bool) {
 	return SourceID{}, false
 }
 
-// SetSource says whose epochs these are from now on. Another source than before starts with an empty history: epochs
-// of two topics cannot be compared. Owner only.
-func (c *LeaderEpochCache) SetSource(id SourceID) error {
+// SetSource says whose epochs these are from now on, in a log that ends at logEnd. Another source than before starts
+// with an empty history: epochs of two topics cannot be compared. Owner only.
+func (c *LeaderEpochCache) SetSource(id SourceID, logEnd int64) error {
 	if id.ClusterID == "" || strings.ContainsAny(id.ClusterID, " \t\r\n\f\v") {
 		return fmt.Errorf("%s: cluster id %q: %w", c.path, id.ClusterID, os.ErrInvalid)
 	}
 	if s := c.history.Load().source; s != nil && *s == id {
 		return nil
 	}
-	return c.store(&epochHistory{source: &id})
+	return c.store(&epochHistory{source: &id, from: logEnd})
 }
 
 const sourceLineWord = "source"
 
 func (h *epochHistory) append(dst []byte) []byte {
 	if h.source != nil {
-		dst = fmt.Appendf(dst, "%s %s %s\n", sourceLineWord, h.source.ClusterID, h.source.TopicID)
+		dst = fmt.Appendf(dst, "%s %s %s %d\n", sourceLineWord, h.source.ClusterID, h.source.TopicID, h.from)
 	}
 	dst = append(dst, checkpointVersion+"\n"...)
 	dst = strconv.AppendInt(dst, int64(len(h.entries)), 10)
@@ -277,8 +278,11 @@ func parseEpochFile(b []byte) (h epochHistory, dropped int, err error) {
 	text, firstLine := string(b), 1
 	if line, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(line, sourceLineWord+" ") {
 		words := strings.Split(line, " ")
-		if len(words) != 3 || words[1] == "" {
-			return h, 0, lineError(1, "not: %s <cluster id> <topic id>", sourceLineWord)
+		if len(words) != 4 || words[1] == "" {
+			return h, 0, lineError(1, "not: %s <cluster id> <topic id> <offset>", sourceLineWord)
+		}
+		if h.from, err = strconv.ParseInt(words[3], 10, 64); err != nil || h.from < 0 {
+			return h, 0, lineError(1, "offset %.20q", words[3])
 		}
 		id, err := ParseTopicID(words[2])
 		if err != nil {

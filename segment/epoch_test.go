@@ -160,7 +160,7 @@ func TestEpochSource_AnotherTopicStartsAnew(t *testing.T) {
 	if _, ok := c.Source(); ok {
 		t.Error("a new history has a source")
 	}
-	if err := errors.Join(c.SetSource(first), c.Assign(5, 10), c.SetSource(first)); err != nil {
+	if err := errors.Join(c.SetSource(first, 10), c.Assign(5, 10), c.SetSource(first, 11)); err != nil {
 		t.Fatal(err)
 	}
 	again, _, err := OpenLeaderEpochCache(path)
@@ -170,13 +170,13 @@ func TestEpochSource_AnotherTopicStartsAnew(t *testing.T) {
 	if id, ok := again.Source(); !ok || id != first || !slices.Equal(again.Entries(), []EpochEntry{{5, 10}}) {
 		t.Errorf("read back %v, %t, %v", id, ok, again.Entries())
 	}
-	if err := again.SetSource(second); err != nil {
+	if err := again.SetSource(second, 12); err != nil {
 		t.Fatal(err)
 	}
 	if id, _ := again.Source(); id != second || len(again.Entries()) != 0 {
 		t.Errorf("bound to another topic: %v, %v", id, again.Entries())
 	}
-	if err := again.SetSource(SourceID{ClusterID: "two words"}); err == nil {
+	if err := again.SetSource(SourceID{ClusterID: "two words"}, 0); err == nil {
 		t.Error("a cluster id that the file could not hold was taken")
 	}
 	if err := errors.Join(again.Assign(1, 0), again.Clear()); err != nil {
@@ -216,7 +216,7 @@ func TestEpochAssign_AllocatesNothingForTheLatestEpoch(t *testing.T) {
 
 func FuzzParseEpochFile(f *testing.F) {
 	f.Add([]byte("0\n2\n0 0\n2 751864\n"))
-	f.Add([]byte("source 5L6g3nShT-eMCtK--X86sw phIVGnTWSMKcT9jBWWtxDQ\n0\n1\n3 7\n"))
+	f.Add([]byte("source 5L6g3nShT-eMCtK--X86sw phIVGnTWSMKcT9jBWWtxDQ 6\n0\n1\n3 7\n"))
 	f.Add([]byte("0\n3\n0 0\n2 5\n1 3\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, dropped, err := parseEpochFile(b)
@@ -224,7 +224,8 @@ func FuzzParseEpochFile(f *testing.F) {
 			return
 		}
 		again, d, err := parseEpochFile(h.append(nil))
-		if err != nil || d != 0 || !slices.Equal(again.entries, h.entries) || (again.source == nil) != (h.source == nil) {
+		if err != nil || d != 0 || !slices.Equal(again.entries, h.entries) || (again.source == nil) != (h.source == nil) ||
+			again.from != h.from {
 			t.Errorf("accepted %q (%d dropped), written anew it reads as %v, %d, %v", b, dropped, again.entries, d, err)
 		}
 		for i := 1; i < len(h.entries); i++ {

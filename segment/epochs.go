@@ -83,6 +83,28 @@ func (e *epochs) take(epoch int32, base int64) (stamp int32, err error) {
 	return stamp, nil
 }
 
+// retake is take in recovery, of a batch of offsets base to last, which may carry the source's epoch or be stamped.
+//
+// What lies below the binding is left as it is. A batch with the constant counts as stamped once the source has a
+// history, for a stamped one's epoch is in it already: to miss an epoch costs a refetch of where it began, to claim one
+// that the source never had could cost the log.
+func (e *epochs) retake(epoch int32, base, last int64) (stamp int32, err error) {
+	h := e.source.history.Load()
+	if h.source == nil || last < h.from {
+		if epoch > e.latestLocal {
+			if err := e.local.Assign(epoch, base); err != nil {
+				return 0, err
+			}
+			e.latestLocal = epoch
+		}
+		return epoch, nil
+	}
+	if e.policy == EpochRebase && epoch == e.constant && len(h.entries) > 0 {
+		epoch = UndefinedEpoch
+	}
+	return e.take(epoch, base)
+}
+
 func (e *epochs) truncateFromEnd(offset int64) error {
 	defer e.refresh()
 	return errors.Join(e.local.TruncateFromEnd(offset), e.source.TruncateFromEnd(offset))
@@ -155,7 +177,7 @@ func (l *Log) Bind(id SourceID) error {
 		return l.wrap(fmt.Errorf("%w: bound to topic %s of cluster %s, not %s of %s",
 			ErrSourceMismatch, bound.TopicID, bound.ClusterID, id.TopicID, id.ClusterID))
 	}
-	if err := l.epochs.source.SetSource(id); err != nil {
+	if err := l.epochs.source.SetSource(id, l.logEnd.Load()); err != nil {
 		return l.wrap(err)
 	}
 	l.epochs.refresh()
@@ -167,7 +189,7 @@ func (l *Log) Rebind(id SourceID) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	if err := l.epochs.source.SetSource(id); err != nil {
+	if err := l.epochs.source.SetSource(id, l.logEnd.Load()); err != nil {
 		return l.wrap(err)
 	}
 	l.epochs.refresh()

@@ -13,6 +13,10 @@ const (
 	controlTypeAbort    = 0
 	controlTypeCommit   = 1
 	controlTypePidReset = 7
+
+	// maxControlKey bounds a control record's key, so that all of it that counts lies within headNeed bytes: append,
+	// recovery and replay, which reads heads only, must understand a marker alike.
+	maxControlKey = 128
 )
 
 // batchMeta is what append, recovery and checks keep of one batch's header.
@@ -55,8 +59,8 @@ func readMarker(b Batch) (psm.Marker, bool) {
 	if b.Codec() != 0 || len(b) <= batchHeaderSize {
 		return unknown, false
 	}
-	key, value, ok := firstRecord(b[batchHeaderSize:])
-	if !ok || len(key) < controlKeySize || int16(binary.BigEndian.Uint16(key)) < 0 {
+	key, value, ok := firstRecord(b[batchHeaderSize:], int64(b.Size())-int64(len(b)))
+	if !ok || len(key) < controlKeySize || len(key) > maxControlKey || int16(binary.BigEndian.Uint16(key)) < 0 {
 		return unknown, false
 	}
 	switch binary.BigEndian.Uint16(key[2:]) {
@@ -75,13 +79,22 @@ func readMarker(b Batch) (psm.Marker, bool) {
 	return psm.Marker{Type: unknown.Type, CoordinatorEpoch: int32(binary.BigEndian.Uint32(value[2:]))}, true
 }
 
-// firstRecord slices key and value out of the record at the start of b, without copying.
-func firstRecord(b []byte) (key, value []byte, ok bool) {
+// firstRecord slices key and value out of the record at the start of b, without copying. Behind b the batch has more
+// bytes, which are not at hand: the value may be cut there.
+func firstRecord(b []byte, more int64) (key, value []byte, ok bool) {
 	length, n := binary.Varint(b)
-	if n <= 0 || length < 1 || length > int64(len(b)-n) {
+	if n <= 0 || length < 1 || length > int64(len(b)-n)+more {
 		return nil, nil, false
 	}
-	b = b[n : n+int(length)]
+	b = b[n:]
+	if length <= int64(len(b)) {
+		b, more = b[:length], 0
+	} else {
+		more = length - int64(len(b))
+	}
+	if len(b) == 0 {
+		return nil, nil, false
+	}
 	b = b[1:]     // attributes
 	for range 2 { // timestampDelta, offsetDelta
 		_, n = binary.Varint(b)
@@ -90,21 +103,22 @@ func firstRecord(b []byte) (key, value []byte, ok bool) {
 		}
 		b = b[n:]
 	}
-	if key, b, ok = varBytes(b); !ok {
+	if key, b, ok = varBytes(b, 0); !ok {
 		return nil, nil, false
 	}
-	value, _, ok = varBytes(b)
+	value, _, ok = varBytes(b, more)
 	return key, value, ok
 }
 
-// varBytes takes a varint length and that many bytes; -1 is null.
-func varBytes(b []byte) (field, rest []byte, ok bool) {
+// varBytes takes a varint length and that many bytes, or those of them that are there when more follow; -1 is null.
+func varBytes(b []byte, more int64) (field, rest []byte, ok bool) {
 	length, n := binary.Varint(b)
-	if n <= 0 || length < -1 || length > int64(len(b)-n) {
+	if n <= 0 || length < -1 || length > int64(len(b)-n)+more {
 		return nil, nil, false
 	}
 	if length < 0 {
 		return nil, b[n:], true
 	}
-	return b[n : n+int(length)], b[n+int(length):], true
+	end := n + int(min(length, int64(len(b)-n)))
+	return b[n:end], b[end:], true
 }

@@ -210,11 +210,14 @@ func (l *Log) findRange(s *Segment, f file, r readRange) (*Slice, error) {
 		return &Slice{first: r.offset, next: r.offset}, nil
 	}
 	out.size = m.size
-	// Jump to near the end of the range by the offset index, then walk.
-	jumped := int64(-1)
-	if e, ok := s.lastEntryBefore(out.pos+r.maxBytes, r.limit); ok && e.Pos > scan.pos {
+	// Jump to near the end of the range by the offset index, then walk. The entry is believed once its batch agrees.
+	if e, ok := s.lastEntryBefore(out.pos+r.maxBytes, r.limit); ok && e.Pos > scan.pos && e.Pos < r.size {
+		walk := scan.pos
 		scan.seek(e.Pos)
-		jumped, out.size = e.Pos, e.Pos-out.pos
+		if m, err := scan.next(); err == nil && m.LastOffset == e.Offset {
+			out.size, out.next, walk = e.Pos-out.pos, m.BaseOffset, e.Pos
+		}
+		scan.seek(walk)
 	}
 	for {
 		m, err := scan.next()
@@ -223,9 +226,6 @@ func (l *Log) findRange(s *Segment, f file, r readRange) (*Slice, error) {
 		}
 		if err != nil {
 			return nil, err
-		}
-		if m.pos == jumped {
-			out.next = m.BaseOffset
 		}
 		if m.LastOffset >= r.limit || m.pos+m.size-out.pos > r.maxBytes {
 			return out, nil
@@ -341,6 +341,10 @@ func (s *Segment) offsetForTimestamp(timestampMs, size int64) (offset, maxMs int
 		// Up to and including the batch of an entry with a smaller timestamp nothing is as new.
 		if t, terr := x.times.Lookup(timestampMs - 1); terr == nil && t.TimestampMs >= 0 {
 			if e, eerr := x.offsets.Lookup(t.Offset); eerr == nil {
+				scan.seek(e.Pos)
+				if m, serr := scan.next(); serr != nil || e.Pos > 0 && m.LastOffset != e.Offset {
+					e.Pos = 0 // the index is damaged
+				}
 				scan.seek(e.Pos)
 			}
 		}

@@ -261,16 +261,13 @@ func (ld *loader) recover(first int) error {
 	}
 	for i := first; i < len(ld.list); i++ {
 		if i > first {
+			ld.next = max(ld.next, ld.list[i].base) // an empty segment behind a gap ends the log at its base
 			if err := ld.l.writeSnapshot(ld.list[i].base); err != nil {
 				return err
 			}
 		}
-		whole, err := ld.recoverSegment(i)
-		if err != nil {
+		if whole, err := ld.recoverSegment(i); err != nil || !whole {
 			return err
-		}
-		if !whole {
-			return ld.dropFrom(i + 1)
 		}
 	}
 	return nil
@@ -382,7 +379,7 @@ func (l *Log) replay(s *Segment, from, end int64) error {
 }
 
 // recoverSegment scans one segment, rebuilds its indexes, and cuts it where it stops being a log. whole is false when
-// what follows it can no longer be its continuation.
+// what follows it could no longer be its continuation, and is gone.
 func (ld *loader) recoverSegment(i int) (whole bool, err error) {
 	s := ld.list[i]
 	size := s.size.Load()
@@ -409,7 +406,7 @@ func (ld *loader) recoverSegment(i int) (whole bool, err error) {
 	ld.report.Rebuilt = append(ld.report.Rebuilt, name+".index", name+".timeindex")
 	ld.report.SegmentsScanned++
 	ld.report.BytesScanned += size
-	return ld.cutTail(&r, size, nextBase)
+	return ld.cutTail(&r, i, size)
 }
 
 // rebuild is the scan of one segment in recovery.
@@ -480,7 +477,7 @@ func (r *rebuild) take(b Batch) error {
 	}
 	l.psm.Commit()
 	if m.magic >= 2 {
-		stamp, err := l.epochs.take(m.epoch, m.BaseOffset)
+		stamp, err := l.epochs.retake(m.epoch, m.BaseOffset, m.LastOffset)
 		if err != nil {
 			return err
 		}
@@ -514,18 +511,19 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// cutTail takes what is behind the scan's end out of the log, and judges whether the next segment continues it.
-func (ld *loader) cutTail(r *rebuild, size, nextBase int64) (whole bool, err error) {
+// cutTail takes what is behind the scan's end out of list[i], and judges whether the next segment continues it. What
+// does not goes first: once the tail is cut, a boundary may look like one with a gap.
+func (ld *loader) cutTail(r *rebuild, i int, size int64) (whole bool, err error) {
 	s := r.s
-	lastOne := nextBase == math.MaxInt64
-	known := nextBase <= ld.p.recoveryPoint // durable before the stop: its boundary may have a gap
-	whole = lastOne || known || ld.next == nextBase || r.why == nil && !ld.l.epochs.bound()
+	lastOne := r.nextBase == math.MaxInt64
+	known := r.nextBase <= ld.p.recoveryPoint // durable before the stop: its boundary may have a gap
+	whole = lastOne || known || ld.next == r.nextBase || r.why == nil && !ld.l.epochs.bound()
 	if r.pos < size {
 		cut := Cut{
 			File: filepath.Base(s.logPath()), FromPos: r.pos, ToPos: size, Offset: ld.next, Why: r.why, ZeroTail: r.zeros,
 		}
 		if !r.zeros {
-			whole = lastOne || ld.next == nextBase
+			whole = lastOne || ld.next == r.nextBase
 			if err := ld.keep(&cut, s); err != nil {
 				return false, err
 			}
@@ -533,6 +531,13 @@ func (ld *loader) cutTail(r *rebuild, size, nextBase int64) (whole bool, err err
 		if !r.zeros || !lastOne {
 			ld.report.Cuts = append(ld.report.Cuts, cut)
 		}
+	}
+	if !whole {
+		if err := ld.dropFrom(i + 1); err != nil {
+			return false, err
+		}
+	}
+	if r.pos < size {
 		if err := r.f.Truncate(r.pos); err != nil {
 			return false, err
 		}

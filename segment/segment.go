@@ -229,7 +229,7 @@ func ignoreGone(err error) error {
 //
 // Kafka: LogSegment.append, per batch; its byte counter equals pos minus the position of the last entry.
 func (s *Segment) note(x *indexSet, m *batchMeta, interval int32) error {
-	if s.next == s.base && m.pos == 0 {
+	if m.pos == 0 {
 		s.firstMs = m.MaxTimestampMs
 	}
 	if m.MaxTimestampMs > s.maxMs {
@@ -277,6 +277,7 @@ func (s *Segment) finalTime(x *indexSet) error {
 	if s.maxMs < 0 {
 		return nil
 	}
+	x.times.SetMaxBytes(math.MaxInt32) // the limit may have been lowered below what is there; activate sets it again
 	return x.times.MaybeAppend(s.maxMs, s.maxAt, true)
 }
 

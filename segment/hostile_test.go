@@ -1,0 +1,296 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"segmirror/index"
+	"segmirror/psm"
+)
+
+func TestOpen_NewLogBesideAnUncleanStopTakesAppends(t *testing.T) {
+	p := testParams(t)
+	p.clean = false
+	l := mustOpen(t, p)
+	mustAppend(t, l, data(0, 2))
+	wantOffsets(t, l, 0, 3)
+}
+
+func TestAppend_RefusalBehindAGapLeavesNoSegmentAboveTheLogEnd(t *testing.T) {
+	p := testParams(t)
+	p.cfg.SegmentBytes = 450 // two batches and not a marker
+	l := mustOpen(t, p)
+	mustAppend(t, l, batches(0, 2, 3)...)
+	if _, err := l.AppendAsFollower(marker(100, 7, 9).bytes(), -1); !errors.Is(err, psm.ErrUnknownControlType) {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, batches(6, 4, 3)...)
+	wantOffsets(t, l, 0, 18)
+	wantContent(t, l, join(batches(0, 6, 3)...))
+	if l.RecoveryPoint() > l.LogEndOffset() {
+		t.Errorf("recovery point %d", l.RecoveryPoint())
+	}
+	crash(t, l)
+	l, report := reopenDirty(t, p, 0)
+	wantOffsets(t, l, 0, 18)
+	if len(report.Cuts) > 0 {
+		t.Errorf("%+v", report.Cuts)
+	}
+}
+
+func TestAppend_StraddlingBatchWithTheBaseOfTheEmptySegment(t *testing.T) {
+	p := testParams(t)
+	l := mustOpen(t, p)
+	if err := l.Bind(SourceID{ClusterID: "c", TopicID: TopicID{1}}); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, data(10, 20))
+	if _, err := l.TruncateTo(5); err != nil {
+		t.Fatal(err)
+	}
+	wantOffsets(t, l, 0, 5)
+	want := join(data(0, 9), data(10, 12))
+	mustAppend(t, l, data(0, 9), data(10, 12))
+	wantContent(t, l, want)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = mustOpen(t, p)
+	wantOffsets(t, l, 0, 13)
+	wantContent(t, l, want)
+}
+
+func TestBind_EpochsOfBeforeDoNotHideTheSources(t *testing.T) {
+	p := testParams(t)
+	l := mustOpen(t, p)
+	mustAppend(t, l, data(0, 2).at(5))
+	if err := l.Bind(SourceID{ClusterID: "c", TopicID: TopicID{1}}); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, data(3, 5).at(5), data(6, 7).at(6))
+	if have := l.SourceEpochEntries(); !slices.Equal(have, []EpochEntry{{5, 3}, {6, 6}}) {
+		t.Errorf("%v", have)
+	}
+}
+
+func TestRecovery_DoesNotEnterEpochsOfBeforeTheBinding(t *testing.T) {
+	for _, policy := range []EpochPolicy{EpochPreserve, EpochRebase} {
+		t.Run(policy.String(), func(t *testing.T) {
+			p := testParams(t)
+			l := mustOpen(t, p)
+			mustAppend(t, l, data(0, 2).at(5), data(3, 5).at(7))
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			p.cfg.Policy = policy
+			l = mustOpen(t, p)
+			if err := l.Rebind(SourceID{ClusterID: "c", TopicID: TopicID{1}}); err != nil {
+				t.Fatal(err)
+			}
+			crash(t, l)
+			l, _ = reopenDirty(t, p, 0)
+			if have := l.SourceEpochEntries(); len(have) != 0 {
+				t.Fatalf("before an append: %v", have)
+			}
+			mustAppend(t, l, data(6, 8).at(1), data(9, 9).at(2))
+			want := []EpochEntry{{1, 6}, {2, 9}}
+			if have := l.SourceEpochEntries(); !slices.Equal(have, want) {
+				t.Errorf("%v", have)
+			}
+			crash(t, l)
+			l, _ = reopenDirty(t, p, 0)
+			if have := l.SourceEpochEntries(); !slices.Equal(have, want) {
+				t.Errorf("after recovery: %v", have)
+			}
+		})
+	}
+}
+
+func TestRecovery_IsTheSameWhenItIsKilledBetweenCutAndDrop(t *testing.T) {
+	p := testParams(t)
+	p.cfg.SegmentBytes = 500
+	l := mustOpen(t, p)
+	mustAppend(t, l, batches(0, 6, 3)...)
+	wantFiles(t, l, ".log", 0, 6, 12)
+	crash(t, l)
+	flipByte(t, filepath.Join(l.dir, segmentFileName(0, ".log")), 300)
+	p.clean = false
+	failing := p
+	failing.cfg.open = func(path string, create bool) (file, error) {
+		f, err := openOSFile(path, create)
+		return syncFails{f}, err
+	}
+	if _, _, err := openLog(failing); err == nil {
+		t.Fatal("opened")
+	}
+	l, _ = reopenDirty(t, p, 0)
+	wantOffsets(t, l, 0, 3)
+	wantContent(t, l, join(data(0, 2)))
+}
+
+type syncFails struct{ file }
+
+func (syncFails) Sync() error { return errors.New("killed here") }
+
+func flipByte(t *testing.T, path string, pos int64) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[pos] ^= 0xff
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMarker_LargerThanTheHeadWindowIsReadTheSameOnReplay(t *testing.T) {
+	for name, pid := range map[string]int64{"abort": 7, "reset": -1} {
+		t.Run(name, func(t *testing.T) {
+			kind := 0
+			if pid < 0 {
+				kind = 7
+			}
+			p := testParams(t)
+			l := mustOpen(t, p)
+			b := wideMarker(2, pid, kind, 400)
+			mustAppend(t, l, txnData(0, 1, 7, 0))
+			if _, err := l.AppendAsFollower(b, -1); err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, l, data(3, 4))
+			want := l.Producers()
+			if open := l.OpenTransactions(); len(open) > 0 {
+				t.Fatalf("%+v", open)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := psm.RemoveSnapshot(l.dir, 5); err != nil {
+				t.Fatal(err)
+			}
+			l = mustOpen(t, p)
+			if have := l.Producers(); !slices.Equal(have, want) {
+				t.Errorf("%+v, want %+v", have, want)
+			}
+		})
+	}
+}
+
+// wideMarker is a control batch whose value has extra bytes behind what is known.
+func wideMarker(base, pid int64, kind, extra int) []byte {
+	s := marker(base, pid, kind)
+	b := s.bytes()[:batchHeaderSize]
+	key := []byte{0, 0, byte(kind >> 8), byte(kind)}
+	value := append([]byte{0, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{1}, extra)...)
+	return reseal(appendTestRecord(b, 0, key, value))
+}
+
+func TestRoll_SealsAnIndexThatIsFullerThanTheLimitOfNow(t *testing.T) {
+	p := testParams(t)
+	p.cfg.IndexIntervalBytes = 150
+	l := mustOpen(t, p)
+	mustAppend(t, l, batches(0, 20, 1)...)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.cfg.IndexMaxBytes = 24
+	l = mustOpen(t, p)
+	mustAppend(t, l, batches(20, 2, 1)...)
+	wantOffsets(t, l, 0, 22)
+}
+
+func TestRead_DoesNotTrustAnInnerIndexEntry(t *testing.T) {
+	p := testParams(t)
+	p.cfg.SegmentBytes = 3000
+	l := mustOpen(t, p)
+	all := batches(0, 30, 3)
+	mustAppend(t, l, all...)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(l.dir, segmentFileName(0, ".index"))
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := index.DecodeOffsetEntry(b[8:], 0)
+	copy(b[8:], index.AppendOffsetEntry(nil, 0, index.OffsetPosition{Offset: x.Offset, Pos: x.Pos + 7}))
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l, _, err = openLog(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for n := 1; n < 3000; n += 61 {
+		s, err := l.Read(0, n, ReadLogEnd)
+		if err != nil {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		err = s.View(func(b []byte) error {
+			it, next := NewBatchIterator(b), int64(0)
+			for it.Next() {
+				next = it.Batch().LastOffset() + 1
+			}
+			if it.Err() != nil || it.Pos() != len(b) || next != s.NextOffset() {
+				t.Errorf("%d bytes: %d of %d bytes are batches up to %d, not %d", n, it.Pos(), len(b), next, s.NextOffset())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRecovery_EmptyLastSegmentBehindAKnownGapKeepsTheEnd(t *testing.T) {
+	p := testParams(t)
+	p.cfg.SegmentBytes = 500
+	l := mustOpen(t, p)
+	mustAppend(t, l, batches(0, 2, 3)...)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(l.dir, segmentFileName(9, ".log")), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(l.dir, segmentFileName(0, ".index"))); err != nil {
+		t.Fatal(err)
+	}
+	l, _ = reopenDirty(t, p, 9)
+	wantOffsets(t, l, 0, 9)
+	mustAppend(t, l, data(9, 10))
+	wantContent(t, l, join(data(0, 2), data(3, 5), data(9, 10)))
+}
+
+func TestRoll_LegacyWrapperKeepsTheLogEndAsBase(t *testing.T) {
+	p := testParams(t)
+	p.cfg.SegmentBytes = 61
+	l := mustOpen(t, p)
+	in := slices.Concat(legacy(1, 0, 5), legacy(1, 11, 6), legacy(1, 22, 7))
+	if _, err := l.AppendAsFollower(in, -1); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, l, ".log", 0, 1, 12)
+}
+
+func TestAppend_FirstTimestampIsThatOfTheBatchAtPositionZero(t *testing.T) {
+	p := testParams(t)
+	p.cfg.SegmentMs = 1000
+	l := mustOpen(t, p)
+	mustAppend(t, l, data(10, 12).ts(5000))
+	if _, err := l.TruncateTo(5); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, data(5, 5).ts(5000), data(6, 6).ts(9000))
+	wantFiles(t, l, ".log", 0, 6)
+}
