@@ -138,6 +138,7 @@ type expected struct {
 
 func (c *checker) segment(i int) error {
 	s := c.segments[i]
+	c.next = max(c.next, s.base)
 	name := segmentFileName(s.base, logSuffix)
 	f, err := openOSFile(filepath.Join(c.dir, name), false)
 	if err != nil {

@@ -106,7 +106,8 @@ func (l *Log) Size() int64 { return l.list().bytes() }
 // Segments is how many segments the log has. Any goroutine.
 func (l *Log) Segments() int { return len(l.list()) }
 
-// HighestProducerID is the highest producer id this log ever held, as far as is known; -1 when there is none. Owner only.
+// HighestProducerID is the highest producer id this log ever held, as far as is known; -1 when there is none.
+// Owner only.
 func (l *Log) HighestProducerID() int64 {
 	if l.digests == nil {
 		return l.psm.HighestProducerID()

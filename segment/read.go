@@ -235,7 +235,8 @@ func (l *Log) findRange(s *Segment, f file, r readRange) (*Slice, error) {
 }
 
 // scanTo positions scan at the batch that holds offset, or the first above it, and returns it. io.EOF: none.
-// An index entry is believed only after the batch it points to was parsed and agrees. Kafka: LogSegment.translateOffset.
+// An index entry is believed only after the batch it points to was parsed and agrees.
+// Kafka: LogSegment.translateOffset.
 func (s *Segment) scanTo(scan *headScanner, offset int64) (*batchMeta, error) {
 	if x := s.opened(); x != nil {
 		if e, err := x.offsets.Lookup(offset); err == nil && e.Pos > 0 && e.Pos < scan.end {

@@ -145,7 +145,9 @@ func (ld *loader) trusted(names []fileName) (int, error) {
 	last := len(ld.list) - 1
 	first := len(ld.list)
 	if !ld.p.clean {
-		first = max(ld.list.floor(ld.p.recoveryPoint), 0)
+		// The byte before the recovery point counts: where a segment begins at the point, the one before it may have been
+		// sealed after the flush, and neither its trimmed end nor its last index entries be durable.
+		first = max(ld.list.floor(ld.p.recoveryPoint-1), 0)
 	}
 	indexed := make(map[int64]int)
 	for _, f := range names {
@@ -382,6 +384,7 @@ func (l *Log) replay(s *Segment, from, end int64) error {
 // what follows it could no longer be its continuation, and is gone.
 func (ld *loader) recoverSegment(i int) (whole bool, err error) {
 	s := ld.list[i]
+	ld.next = max(ld.next, s.base) // as for an empty last segment
 	size := s.size.Load()
 	nextBase := int64(math.MaxInt64)
 	if i+1 < len(ld.list) {

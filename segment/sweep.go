@@ -19,7 +19,8 @@ type fileName struct {
 	state  string // "", .deleted, .cleaned or .swap
 }
 
-// parseFileName splits a name; ok is false for files that are no segment's. An error is a name that would stop a broker.
+// parseFileName splits a name; ok is false for files that are no segment's. An error is a name that would stop a
+// broker.
 func parseFileName(name string) (f fileName, ok bool, err error) {
 	f = fileName{name: name}
 	rest := name

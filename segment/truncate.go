@@ -15,9 +15,9 @@ type TruncateInfo struct {
 	Segments int   // whole segments that went
 }
 
-// TruncateTo cuts the log so that nothing at or above offset is left. A batch that holds offset goes whole: the new
-// log end is the smaller of offset and that batch's base. At or above the log end only leader epochs without records
-// go; below the first segment it is TruncateFullyAndStartAt.
+// TruncateTo cuts the log so that nothing at or above offset is left. A batch that holds offset goes whole; the new
+// log end is the offset after the last batch that stays, as a reopen would find it, so never above offset. At or above
+// the log end only leader epochs without records go; below the first segment it is TruncateFullyAndStartAt.
 //
 // The lowered recovery point is durable before anything is cut, and the cut before the next append. Waits for readers
 // of the cut bytes to release them. Owner only. Kafka: UnifiedLog.truncateTo, which leaves the end at offset.
@@ -60,9 +60,10 @@ type cutPoint struct {
 	end int64
 }
 
-// findCut finds the batch that holds offset, or the first above it.
+// findCut finds where the segment has to end for nothing at or above offset to be left. The log end is then what a
+// reopen finds: the offset after the last batch that stays, or the segment's base.
 func (l *Log) findCut(s *Segment, offset int64) (cutPoint, error) {
-	cut := cutPoint{pos: s.size.Load(), end: offset}
+	cut := cutPoint{pos: s.size.Load(), end: s.base}
 	f, err := s.acquire()
 	if err != nil {
 		return cut, err
@@ -71,9 +72,20 @@ func (l *Log) findCut(s *Segment, offset int64) (cutPoint, error) {
 	defer scan.close()
 	m, err := s.scanTo(scan, offset)
 	if err == nil {
-		cut = cutPoint{pos: m.pos, end: min(offset, m.BaseOffset)}
+		cut.pos = m.pos
 	}
-	return cut, errors.Join(ignoreEnd(err), f.release())
+	if err = ignoreEnd(err); err == nil && cut.pos > 0 {
+		scan.seek(0)
+		if e, ok := s.lastEntryBefore(cut.pos, offset); ok {
+			scan.seek(e.Pos)
+		}
+		for err == nil && scan.pos < cut.pos {
+			if m, err = scan.next(); err == nil {
+				cut.end = m.LastOffset + 1
+			}
+		}
+	}
+	return cut, errors.Join(err, f.release())
 }
 
 // lower publishes the lower end to readers, makes the lowered recovery point durable and waits for readers to go.
@@ -154,7 +166,7 @@ func (l *Log) cutSegment(s *Segment, cut cutPoint) error {
 	}
 	s.next = cut.end
 	s.synced.Store(false)
-	if err := errors.Join(s.tail.unmap(), x.write()); err != nil {
+	if err := errors.Join(s.tail.unmap(), x.write(), x.sync()); err != nil {
 		return err
 	}
 	s.tail = tailMap{}
