@@ -169,6 +169,7 @@ func (m *mirror) discover(a *refresh) {
 			m.absent(t)
 		}
 	}
+	m.discovered = true
 }
 
 // absent counts a sighting without the topic. The second makes it FAILED: nothing is cut, nothing sealed.
@@ -200,11 +201,13 @@ func (m *mirror) seen(found *sourceTopic, a *refresh) {
 	}
 	m.setProblem(t, nil)
 	m.readConfig(t, a)
+	first := len(t.partitions) == 0
 	slices.SortFunc(found.partitions, func(x, y sourcePartition) int { return cmp.Compare(x.index, y.index) })
 	for _, sp := range found.partitions {
 		p := t.find(sp.index)
 		if p == nil {
 			p = m.addPartition(t, sp.index)
+			p.late = !first || m.discovered
 			m.takeLog(p)
 		}
 		m.lead(p, sp)
@@ -240,11 +243,17 @@ func (m *mirror) notOurs(t *topic, found *sourceTopic) *failure {
 	}
 	want := segment.SourceID{ClusterID: m.board.clusterID, TopicID: found.id}
 	for bound := range m.agent.logs.bindings(found.name) {
-		if bound != want {
+		if !sameSource(bound, want) {
 			return mismatch(bound, want)
 		}
 	}
 	return nil
+}
+
+// sameSource reports whether a copy bound to one topic may go on from the other: a source that was older than topic
+// ids gives its topics ids when it is upgraded.
+func sameSource(bound, want segment.SourceID) bool {
+	return bound == want || bound.ClusterID == want.ClusterID && bound.TopicID.IsZero()
 }
 
 // setProblem fails a topic's partitions for what the metadata says, or lifts that once it does not say so any more.
@@ -267,19 +276,17 @@ func (m *mirror) setProblem(t *topic, why *failure) {
 	}
 }
 
-// readConfig takes up what a topic's configuration says.
+// readConfig takes up what a topic's configuration says; one that cannot be read leaves what was known, at first the
+// agent's defaults.
 func (m *mirror) readConfig(t *topic, a *refresh) {
 	c, ok := a.configs[t.name]
-	err := a.configErr
-	if ok {
-		err = c.err
-	}
-	if err == nil && ok {
-		t.config, t.configured, t.warned = c, true, false
-	} else if !t.warned && err != nil && !(t.configured && !notAuthorized(err)) {
+	switch {
+	case ok && c.err == nil:
+		t.config, t.warned = c, false
+	case ok && !t.warned:
 		t.warned = true
 		m.logger.Warn("the topic's configuration could not be read: the agent's defaults are used",
-			slog.String("topic", t.name), slog.Any("err", err))
+			slog.String("topic", t.name), slog.Any("err", c.err))
 	}
 	for _, p := range t.partitions {
 		m.configure(p)

@@ -105,6 +105,38 @@ func (f *fetcher) overtaken(p *partition, start int64) *failure {
 	return nil
 }
 
+// checkEpoch asks a broker that would not tell by itself where our newest epoch ends at the source. One that lacks the
+// question, or refuses it, is believed.
+func (f *fetcher) checkEpoch(ctx context.Context, p *partition) (why *failure, stale bool, err error) {
+	epoch, known := p.feed.log.LatestSourceEpoch()
+	if !known {
+		return nil, false, nil
+	}
+	if _, err := f.conn.Version(fetchwire.KeyOffsetForLeaderEpoch); err != nil {
+		return nil, false, nil
+	}
+	answer, err := f.epochEnd(ctx, p, epoch)
+	if err != nil {
+		return nil, false, err
+	}
+	if answer.LeaderEpoch < 0 { // version 0 does not say
+		answer.LeaderEpoch = epoch
+	}
+	switch {
+	case kindOf(answer.ErrorCode) == codeAuthorization:
+		f.mirror.logger.Warn("the source does not tell where leader epochs end: an unclean election would not be noticed",
+			topicAttr(p.tp), partitionAttr(p.tp), slog.Any("err", fetchwire.CodeError(answer.ErrorCode)))
+		return nil, false, nil
+	case answer.ErrorCode != fetchwire.CodeNone:
+		why, stale = f.codeFailure(answer.ErrorCode)
+		return why, stale, nil
+	case answer.EndOffset < 0 || answer.EndOffset >= p.feed.log.LogEndOffset() && answer.LeaderEpoch == epoch:
+		return nil, false, nil
+	}
+	f.diverged(p, fetchwire.EpochEndOffset{Epoch: answer.LeaderEpoch, EndOffset: answer.EndOffset})
+	return nil, false, nil
+}
+
 // diverged handles the source's answer that our newest epoch ends there before our end. That our epochs go on where
 // no record is cut needs no leave; a cut needs mirror.unclean.leader.election.enable, and a newer leader epoch that
 // put other records there: a source that is only shorter never shortens its mirror.

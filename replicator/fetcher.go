@@ -48,9 +48,12 @@ type fetcher struct {
 	leaving   []release
 	spare     []command
 	dialFails int
-	refusals  int // answers refused as a whole, in a row
-	quit      bool
-	suspected []*partition // refused as out of range in the answer at hand
+	// tellsDivergence: the broker compares our newest epoch at each fetch (version 12 on); an older one is asked when a
+	// partition is added, and so after each change of its leader.
+	tellsDivergence bool
+	refusals        int // answers refused as a whole, in a row
+	quit            bool
+	suspected       []*partition // refused as out of range in the answer at hand
 
 	// atomic
 	addr  atomic.Pointer[string]
@@ -226,7 +229,7 @@ func (f *fetcher) connect(ctx context.Context) bool {
 	if err == nil {
 		var version int16
 		if version, err = f.conn.Version(fetchwire.KeyFetch); err == nil {
-			f.session = fetchwire.NewFetchSession(version)
+			f.session, f.tellsDivergence = fetchwire.NewFetchSession(version), version >= 12
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package replicator
 
 import (
+	"encoding/binary"
 	"io"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"segmirror/fetchwire"
 	"segmirror/segment"
 )
 
@@ -596,6 +598,128 @@ func TestLagSeconds_IsTheAgeOfTheNewestBatchWhileRecordsAreMissing(t *testing.T)
 	p.stats.maxTimestamp.Store(-1)
 	if got := p.stats.lagSeconds(now, 5); got != -1 {
 		t.Errorf("behind without timestamps: %v, want -1", got)
+	}
+}
+
+func TestStartPosition_PartitionsAndTopicsAddedLaterBeginAtTheirStart(t *testing.T) {
+	s, topic := tenBatches(t)
+	dir := t.TempDir()
+	latest := map[string]string{"mirror.m.mirror.start.position": "latest"}
+	a := startAgent(t, s, dir, latest)
+	await(t, patience, "mirroring", func() bool { return a.partition("t", 0).State == StateMirroring })
+	grow := func() {
+		p := &testPartition{epochs: []segment.EpochEntry{{}}}
+		p.append(dataBatch(0, 10))
+		topic.partitions = append(topic.partitions, p)
+	}
+	s.update(grow)
+	late := s.addTopic("late", 1)
+	s.update(func() { late.partitions[0].append(dataBatch(0, 10)) })
+	a.awaitEnd(t, "t", 1, 10)
+	a.awaitEnd(t, "late", 0, 10)
+	a.stop()
+	s.update(grow) // while the agent is away
+	b := startAgent(t, s, dir, latest)
+	b.awaitEnd(t, "t", 2, 10)
+	for topic, index := range map[string]int{"t": 2, "late": 0} {
+		if p := b.partition(topic, index); p.LogStart != 0 {
+			t.Errorf("%s-%d starts at %d: its first records were skipped", topic, index, p.LogStart)
+		}
+	}
+}
+
+func TestRights_AreWaitedForAndTheOthersGoOn(t *testing.T) {
+	s, topic := tenBatches(t)
+	other := s.addTopic("other", 1)
+	s.update(func() {
+		topic.partitions[0].alter = func(_ fetchwire.FetchPartition, answer *fetchwire.FetchPartitionResponse) {
+			*answer = fetchwire.NewFetchPartitionResponse(0)
+			answer.ErrorCode = fetchwire.CodeTopicAuthorizationFailed
+		}
+		other.partitions[0].append(dataBatch(0, 10))
+	})
+	a := startAgent(t, s, t.TempDir(), nil)
+	await(t, patience, "FAILED", func() bool { return a.partition("t", 0).Cause == CauseNotAuthorized })
+	a.awaitEnd(t, "other", 0, 10)
+	s.update(func() { topic.partitions[0].alter = nil })
+	a.awaitEnd(t, "t", 0, 100)
+}
+
+func TestThrottle_IsWaitedForAndCounted(t *testing.T) {
+	s, _ := tenBatches(t)
+	s.update(func() {
+		s.mangle = func(frame []byte, h fetchwire.RequestHeader) []byte {
+			if h.APIKey == fetchwire.KeyFetch {
+				binary.BigEndian.PutUint32(frame[9:], 30) // behind size, correlation id and no tags
+			}
+			return frame
+		}
+	})
+	a := startAgent(t, s, t.TempDir(), nil)
+	a.awaitEnd(t, "t", 0, 100)
+	await(t, patience, "throttled time", func() bool {
+		f := a.Status().Mirrors[0].Fetchers
+		return len(f) == 1 && f[0].Throttled >= 60*time.Millisecond && f[0].Fetches >= 2
+	})
+}
+
+func TestFlusher_MovesTheRecoveryPointAndWritesCheckpoints(t *testing.T) {
+	s, topic := tenBatches(t)
+	a := startAgent(t, s, t.TempDir(), map[string]string{
+		"log.flush.interval.ms": "10", "log.flush.scheduler.interval.ms": "5",
+		"log.flush.offset.checkpoint.interval.ms": "20",
+	})
+	a.awaitEnd(t, "t", 0, 100)
+	stored := func(want int64) func() bool {
+		return func() bool {
+			offsets, err := segment.ReadOffsetCheckpoint(filepath.Join(a.dir, "recovery-point-offset-checkpoint"))
+			return err == nil && offsets[segment.TopicPartition{Topic: "t"}] == want
+		}
+	}
+	await(t, patience, "a checkpoint of 100", stored(100))
+	s.update(func() { topic.partitions[0].append(dataBatch(100, 10)) })
+	await(t, patience, "a checkpoint of 110", stored(110))
+}
+
+func TestFlusher_KeepsWhatIsNotDurableBounded(t *testing.T) {
+	s, topic := tenBatches(t)
+	a := startAgent(t, s, t.TempDir(), map[string]string{
+		"log.flush.interval.bytes": "1000", "log.flush.interval.ms": "3600000",
+		"log.flush.scheduler.interval.ms": "3600000", "mirror.m.mirror.fetch.max.bytes": "500",
+	})
+	a.awaitEnd(t, "t", 0, 100) // more than the bound: only a kicked flusher lets it get here
+	s.update(func() { topic.partitions[0].append(dataBatch(100, 10)) })
+	a.awaitEnd(t, "t", 0, 110)
+}
+
+func TestLog_ThatFailsIsOpenedAgainAndGoesOn(t *testing.T) {
+	s, topic := tenBatches(t)
+	a := startAgent(t, s, t.TempDir(), nil)
+	a.awaitEnd(t, "t", 0, 100)
+	// Somebody cuts the file under the agent: the next read into its map cannot work.
+	if err := os.Truncate(filepath.Join(a.dir, "t-0", "00000000000000000000.log"), 0); err != nil {
+		t.Fatal(err)
+	}
+	s.update(func() { topic.partitions[0].append(dataBatch(100, 10)) })
+	a.awaitEnd(t, "t", 0, 110)
+	a.mustEqual(t, s, topic, 0)
+}
+
+func TestApply_MovesOnWithoutAllocating(t *testing.T) {
+	s, _ := tenBatches(t)
+	a := startAgent(t, s, t.TempDir(), nil)
+	a.awaitEnd(t, "t", 0, 100)
+	m := a.mirrors[0]
+	a.stop()
+	p, f := m.topics["t"].partitions[0], m.fetchers[fetcherKey{broker: 1}]
+	head := fetchwire.PartitionHead{HighWatermark: 100, LogStartOffset: 0, RecordsSize: 10}
+	info := segment.AppendInfo{Batches: 1, Bytes: 10, FirstOffset: 99, LastOffset: 99, MaxTimestampMs: 5}
+	now := time.Now()
+	if n := testing.AllocsPerRun(100, func() {
+		p.noteAppend(&info, now)
+		f.advance(p, &head, &info, now)
+	}); n != 0 {
+		t.Errorf("%v allocations an answer", n)
 	}
 }
 

@@ -26,15 +26,16 @@ type mirror struct {
 	errors *errorCounts
 
 	// owner
-	ctx       context.Context // of run
-	topics    map[string]*topic
-	brokers   map[int32]string
-	fetchers  map[fetcherKey]*fetcher
-	refreshes refreshState
-	changed   []*partition // whose state is to be stored
-	openers   int          // workers that open logs now
-	toOpen    []*partition
-	work      sync.WaitGroup
+	ctx        context.Context // of run
+	topics     map[string]*topic
+	brokers    map[int32]string
+	fetchers   map[fetcherKey]*fetcher
+	refreshes  refreshState
+	changed    []*partition // whose state is to be stored
+	openers    int          // workers that open logs now
+	toOpen     []*partition
+	work       sync.WaitGroup
+	discovered bool // the first answer about topics was taken: what comes later is new at the source, too
 
 	board board
 }
@@ -70,7 +71,6 @@ type topic struct {
 	missing    int // sightings in a row without it
 	problem    *failure
 	config     topicConfig
-	configured bool
 	warned     bool // that its configuration may not be read
 }
 
@@ -369,9 +369,14 @@ func (m *mirror) assign(p *partition) {
 	}
 	bound, ok := log.Source()
 	switch {
-	case ok && bound != *p.identity.Load():
+	case ok && !sameSource(bound, *p.identity.Load()):
 		m.fail(p, mismatch(bound, *p.identity.Load()))
 		return
+	case ok && bound != *p.identity.Load():
+		if err := rebind(log, *p.identity.Load()); err != nil {
+			m.fail(p, failf(causeOf(err), "%v", err))
+			return
+		}
 	case !ok && p.state() == StateMirroring:
 		m.fail(p, failf(CauseIO, "%s does not say any more what it is a copy of: it will be compared", log.Dir()))
 		return
@@ -389,6 +394,18 @@ func (m *mirror) assign(p *partition) {
 	p.desk.phase, p.desk.fetcher, p.feed.steady = phaseFetching, f, false
 	p.stats.leader.Store(p.desk.leader)
 	f.inbox.put(command{p: p})
+}
+
+// rebind names the topic's id to a log that was begun before its source had ids; the history stays.
+func rebind(log *segment.Log, id segment.SourceID) error {
+	entries := log.SourceEpochEntries()
+	if err := log.Rebind(id); err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	return log.ReplaceSourceEpochs(entries)
 }
 
 // configure gives a partition the configuration of its source topic.

@@ -58,3 +58,21 @@ func TestAgent_FindsAddedPartitionsAndTopics(t *testing.T) {
 	}
 	a.awaitEnd(t, "late", 0, 20)
 }
+
+func TestAgent_FollowsALeaderThatMoves(t *testing.T) {
+	src := newFakeKafka(t)
+	src.createTopic(t, "orders", 1)
+	src.produce(t, "orders", 0, 50)
+	dir := t.TempDir()
+	a := runAgent(t, src.properties(dir, "mirror.metadata.refresh.interval.ms", "600000"))
+	a.awaitEnd(t, "orders", 0, 50)
+	for i := range 6 {
+		if err := src.MoveTopicPartition("orders", 0, int32(i%2)); err != nil {
+			t.Fatal(err)
+		}
+		src.produce(t, "orders", 0, 10)
+		a.awaitEnd(t, "orders", 0, int64(60+10*i))
+	}
+	a.stop(t)
+	checkSame(t, mirrored(t, dir, "orders", 0), src.batches(t, "orders", 0, 0))
+}

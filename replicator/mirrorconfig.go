@@ -87,6 +87,9 @@ func (m *MirrorConfig) Validate() error {
 	fault(strings.HasSuffix(m.Name, ".stopped") || strings.HasSuffix(m.Name, ".paused"),
 		"a name may not end in .stopped or .paused")
 	fault(len(m.Client.BootstrapServers) == 0, "bootstrap.servers is required")
+	fault(m.Fetch.WaitMax >= m.Client.SocketTimeout,
+		"mirror.fetch.wait.max.ms %d is not below mirror.socket.timeout.ms %d",
+		m.Fetch.WaitMax.Milliseconds(), m.Client.SocketTimeout.Milliseconds())
 	if _, err := newTopicFilter(m.TopicsInclude, m.TopicsExclude); err != nil {
 		fault(true, "%w", err)
 	}

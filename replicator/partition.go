@@ -17,6 +17,7 @@ type partition struct {
 	tp     segment.TopicPartition
 	mirror *mirror
 	topic  *topic
+	late   bool // found after its topic or mirror: it begins at the source's log start
 
 	desk desk
 	feed feed

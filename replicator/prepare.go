@@ -24,16 +24,16 @@ func (f *fetcher) prepareFresh(ctx context.Context) {
 	var ready []*partition
 	var records []StateRecord
 	for _, p := range slices.Clone(f.fresh) {
+		why, stale, err := f.prepare(ctx, p)
+		if err != nil {
+			f.lost(ctx, err)
+			break
+		}
+		if why != nil || stale {
+			f.release(release{p: p, why: why, stale: stale})
+			continue
+		}
 		if p.state() == StatePreparing {
-			why, stale, err := f.prepare(ctx, p)
-			if err != nil {
-				f.lost(ctx, err)
-				break
-			}
-			if why != nil || stale {
-				f.release(release{p: p, why: why, stale: stale})
-				continue
-			}
 			r := p.record()
 			r.State, r.Cause, r.Text, r.Attempts = StateMirroring, CauseNone, "", 0
 			records = append(records, r)
@@ -117,7 +117,11 @@ func (f *fetcher) startOne(p *partition, earliest, latest, at fetchwire.ListOffs
 		}
 	}
 	offset := earliest.Offset
-	switch start := f.mirror.cfg.Start; start.At {
+	start := f.mirror.cfg.Start
+	if p.late && start.At != StartTimestamp { // nothing of it was there when the mirror was told where to begin
+		start = StartPosition{At: StartEarliest}
+	}
+	switch start.At {
 	case StartEarliest:
 	case StartLatest:
 		offset = latest.Offset
@@ -169,6 +173,17 @@ func (f *fetcher) codeFailure(code int16) (*failure, bool) {
 // prepare checks that what is on disk is a copy of this source before more is appended to it. err is the
 // connection's.
 func (f *fetcher) prepare(ctx context.Context, p *partition) (why *failure, stale bool, err error) {
+	if p.state() == StatePreparing {
+		why, stale, err = f.compare(ctx, p)
+	}
+	if why != nil || stale || err != nil || f.tellsDivergence {
+		return why, stale, err
+	}
+	return f.checkEpoch(ctx, p)
+}
+
+// compare settles whether a copy that starts is one of this source.
+func (f *fetcher) compare(ctx context.Context, p *partition) (why *failure, stale bool, err error) {
 	log := p.feed.log
 	want := *p.identity.Load()
 	bound, known := log.Source()

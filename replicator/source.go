@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"segmirror/fetchwire"
@@ -34,6 +34,7 @@ type source struct {
 	brokers map[int32]string
 	admin   *kadm.Client
 	kafka   *kgo.Client
+	cache   map[string]topicConfig // newest answer for each topic
 }
 
 // sourceAsk asks for a refresh; known topics are asked for by name if the list of all does not hold them.
@@ -50,7 +51,6 @@ type refresh struct {
 	brokers   map[int32]string // id -> host:port
 	topics    []sourceTopic    // those that pass the filter, and the known ones
 	configs   map[string]topicConfig
-	configErr error // why no configuration could be read at all
 }
 
 // sourceTopic is one topic of the source; code is a Kafka error code.
@@ -95,6 +95,7 @@ func (s *source) run(ctx context.Context) {
 			return
 		}
 		s.answer(answer)
+		s.describe(ctx, described(answer.topics, func(name string) bool { return s.cache[name].err == nil }))
 	}
 }
 
@@ -119,7 +120,13 @@ func (s *source) refresh(ctx context.Context, ask sourceAsk) refresh {
 		return out
 	}
 	s.brokers = out.brokers
-	s.configs(ctx, &out)
+	// What is new or could not be read before is asked for now, the rest after the answer: a source that is slow to
+	// describe delays no leader's move.
+	s.describe(ctx, described(out.topics, func(name string) bool {
+		c, known := s.cache[name]
+		return !known || c.err != nil
+	}))
+	out.configs = maps.Clone(s.cache)
 	return out
 }
 
@@ -224,44 +231,62 @@ func readTopic(t *fetchwire.MetadataTopic) sourceTopic {
 	return out
 }
 
-// configs reads the topics' configurations. Without the right to, each topic carries its error and the caller uses
-// the agent's defaults.
-func (s *source) configs(ctx context.Context, out *refresh) {
+// configTimeout bounds one question about configurations.
+const configTimeout = 5 * time.Second
+
+// described returns the topics that can be described and that want picks.
+func described(topics []sourceTopic, want func(name string) bool) []string {
 	var names []string
-	for _, t := range out.topics {
-		if t.code == fetchwire.CodeNone {
+	for _, t := range topics {
+		if t.code == fetchwire.CodeNone && want(t.name) {
 			names = append(names, t.name)
 		}
 	}
+	return names
+}
+
+// describe reads the topics' configurations into the cache. Where that fails, each topic keeps what is known of it, or
+// carries the error, and the caller uses the agent's defaults.
+func (s *source) describe(ctx context.Context, names []string) {
 	if len(names) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, configTimeout)
+	defer cancel()
+	if s.cache == nil {
+		s.cache = map[string]topicConfig{}
+	}
+	answer, err := s.describeTopics(ctx, names)
+	for _, c := range answer {
+		s.cache[c.Name] = readTopicConfig(c)
+	}
+	if err == nil {
+		return
+	}
+	for _, name := range names {
+		if c, known := s.cache[name]; !known || c.err != nil {
+			s.cache[name] = topicConfig{err: err}
+		}
+	}
+}
+
+func (s *source) describeTopics(ctx context.Context, names []string) (kadm.ResourceConfigs, error) {
 	if s.admin == nil {
 		opts, err := s.cfg.kgoOpts(s.clientID)
-		if err == nil {
-			s.kafka, err = kgo.NewClient(opts...)
-		}
 		if err != nil {
-			out.configErr = err
-			return
+			return nil, err
+		}
+		if s.kafka, err = kgo.NewClient(opts...); err != nil {
+			return nil, err
 		}
 		s.admin = kadm.NewClient(s.kafka)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
-	defer cancel()
 	answer, err := s.admin.DescribeTopicConfigs(ctx, names...)
-	if err != nil {
-		out.configErr = err
-		var auth *kadm.AuthError
-		if errors.As(err, &auth) {
-			out.configErr = auth.Err
-		}
-		return
+	var auth *kadm.AuthError
+	if errors.As(err, &auth) {
+		err = auth.Err
 	}
-	out.configs = map[string]topicConfig{}
-	for _, c := range answer {
-		out.configs[c.Name] = readTopicConfig(c)
-	}
+	return answer, err
 }
 
 func readTopicConfig(c kadm.ResourceConfig) topicConfig {
@@ -287,11 +312,6 @@ func readTopicConfig(c kadm.ResourceConfig) topicConfig {
 		}
 	}
 	return out
-}
-
-// notAuthorized reports whether err is the source's refusal.
-func notAuthorized(err error) bool {
-	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
 }
 
 // apply returns cfg with what the source topic says in place of the agent's defaults.
