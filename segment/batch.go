@@ -252,6 +252,11 @@ func (b Batch) validate() error {
 	if stored, sum := b.CRC(), b.ComputeCRC(); stored != sum {
 		return fmt.Errorf("%w: CRC %08x, computed %08x", ErrCorruptBatch, stored, sum)
 	}
+	return b.validateHeader()
+}
+
+// validateHeader checks the header fields alone.
+func (b Batch) validateHeader() error {
 	base, delta := b.BaseOffset(), b.LastOffsetDelta()
 	switch {
 	case base < 0:
