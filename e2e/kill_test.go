@@ -129,7 +129,7 @@ func TestKill_LeavesABatchExactPrefix(t *testing.T) {
 	t.Logf("%d rounds, seed %d, %s", rounds, seed, policy)
 	all := slices.DeleteFunc(kinds("kill"), func(k kind) bool { return strings.HasSuffix(k.live.Name, "trimmed") })
 	for i := range all {
-		all[i].live.ValueBytes = 0 // small: after each kill all is read again
+		all[i].live.ValueBytes, all[i].live.Interval = 0, 50*time.Millisecond // little: after each kill all is read again
 	}
 	parts := createKinds(t, src, all)
 	live := startLive(t, src, all)
