@@ -76,7 +76,7 @@ func (l *Log) Check() error {
 			}
 		}
 	}
-	c := checker{dir: l.dir, cfg: l.cfg, psm: psm.New(), closed: false}
+	c := checker{dir: l.dir, cfg: l.cfg, psm: psm.New(), closed: false, logStart: l.logStart.Load()}
 	for _, s := range list {
 		c.segments = append(c.segments, checked{base: s.base, size: s.size.Load()})
 	}
@@ -99,7 +99,8 @@ type checked struct{ base, size int64 }
 type checker struct {
 	dir      string
 	cfg      Config
-	closed   bool // nobody appends: the last segment has its final time entry too
+	closed   bool  // nobody appends: the last segment has its final time entry too
+	logStart int64 // of an open log; a directory does not tell
 	segments []checked
 	findings []Finding
 
@@ -362,6 +363,9 @@ func (c *checker) compareEpochs() error {
 
 // startsHere leaves out an epoch whose first batch lies below the log start, which the file no longer tells.
 func (c *checker) startsHere(e EpochEntry, h *epochHistory) bool {
+	if e.StartOffset < c.logStart {
+		return false
+	}
 	return len(h.entries) == 0 || e.StartOffset >= h.entries[0].StartOffset
 }
 

@@ -26,12 +26,6 @@ func (l *Log) Roll() error {
 // trimmed: a crash between the two leaves them in both, and recovery takes the first.
 func (l *Log) roll(base, staged int64) error {
 	old := l.active()
-	if base > l.next {
-		// Only a boundary that is durable may have a gap: recovery takes any other for lost data.
-		if err := l.flushNow(); err != nil {
-			return err
-		}
-	}
 	s, err := l.startSegment(old, base, staged)
 	if err != nil {
 		return err
@@ -43,6 +37,11 @@ func (l *Log) roll(base, staged int64) error {
 		return l.poison(err)
 	}
 	if base > l.next {
+		// Only a boundary that is durable may have a gap: recovery takes any other for lost data. The sealed segment is
+		// trusted from here on, its final entries included.
+		if err := l.flushNow(); err != nil {
+			return err
+		}
 		l.recoveryPoint.Store(base)
 		if err := l.persist(); err != nil {
 			return l.poison(err)
