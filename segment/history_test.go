@@ -74,6 +74,9 @@ func (r *recorder) open(path string, create bool) (file, error) {
 	if err != nil {
 		return nil, err
 	}
+	if create { // another file than the one that had the name
+		delete(r.synced, path)
+	}
 	return recordedFile{file: f, path: path, r: r}, nil
 }
 
@@ -135,13 +138,13 @@ func (r *recorder) afterPowerLoss(t *rapid.T, dir string) (dirImage, error) {
 			disk[e.Name()] = now
 		case !durable && filepath.Ext(e.Name()) != logSuffix && rapid.IntRange(0, 3).Draw(t, "absent") == 0:
 		default:
-			disk[e.Name()] = mixPages(t, now, then)
+			disk[e.Name()] = pagesOf(t, now, then)
 		}
 	}
 	return disk, nil
 }
 
-func mixPages(t *rapid.T, now, then []byte) []byte {
+func pagesOf(t *rapid.T, now, then []byte) []byte {
 	if bytes.Equal(now, then) {
 		return now
 	}
