@@ -120,6 +120,18 @@ func (e *epochs) clear() error {
 	return errors.Join(e.local.Clear(), e.source.Clear())
 }
 
+// cutEpochs drops the epochs that begin at or above end. The history is only kept from the log start on: where that
+// leaves none of it to the batches below, it is read from them.
+func (l *Log) cutEpochs(end int64) error {
+	if err := l.epochs.truncateFromEnd(end); err != nil {
+		return err
+	}
+	if _, known := l.epochs.local.Latest(); known {
+		return nil
+	}
+	return l.rebuildLocal()
+}
+
 // rebuildLocal enters what the batches of the log carry, for a file that was lost.
 func (l *Log) rebuildLocal() error {
 	var entries []EpochEntry

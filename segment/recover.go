@@ -312,7 +312,7 @@ func (ld *loader) finish(first int) error {
 			return err
 		}
 	}
-	if err := l.epochs.truncateFromEnd(end); err != nil {
+	if err := l.cutEpochs(end); err != nil {
 		return err
 	}
 	if err := l.epochs.truncateFromStart(start); err != nil {

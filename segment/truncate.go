@@ -28,7 +28,7 @@ func (l *Log) TruncateTo(offset int64) (TruncateInfo, error) {
 	end := l.logEnd.Load()
 	info := TruncateInfo{From: end, To: end}
 	if offset >= end {
-		return info, l.failIf(l.epochs.truncateFromEnd(end))
+		return info, l.failIf(l.cutEpochs(end))
 	}
 	list := l.list()
 	if offset <= list.first().base {
@@ -131,7 +131,7 @@ func (l *Log) cutFiles(list segmentList, i int, cut cutPoint) error {
 	if err := l.cutSegment(list[i], cut); err != nil {
 		return err
 	}
-	if err := l.epochs.truncateFromEnd(cut.end); err != nil {
+	if err := l.cutEpochs(cut.end); err != nil {
 		return err
 	}
 	if _, err := l.reloadProducers(cut.end); err != nil {
