@@ -88,9 +88,9 @@ func (c Cause) remedy() string {
 	case CauseTopicGone:
 		return "the copy is kept; remove the topic from mirror.topics.include"
 	case CauseDiverged:
-		return "compare with segmirror diff; set mirror.unclean.leader.election.enable=true to cut the mirror's own tail"
+		return "keep whichever side is right; mirror.unclean.leader.election.enable=true cuts the mirror's own tail"
 	case CauseSourceShorter:
-		return "the copy is kept; compare with segmirror diff before anything is cut"
+		return "the copy is kept: it holds more than the source; save it before anything is cut"
 	case CauseOvertaken:
 		return "set mirror.gap.policy=resume to go on at the source's log start"
 	case CauseDirectoryLost:

@@ -8,14 +8,19 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
 
+// signalGrace is how soon after the first signal a second one is taken for the same.
+const signalGrace = 500 * time.Millisecond
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Once the first signal has arrived the default action is back: the second one ends the process.
-	context.AfterFunc(ctx, stop)
+	// After the first signal the default action comes back: the second one ends the process. A supervisor may send the
+	// first one twice, to the process and to its group, so a repetition within the grace is none.
+	context.AfterFunc(ctx, func() { time.AfterFunc(signalGrace, stop) })
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
