@@ -78,13 +78,15 @@ func TestLife_FollowsKillsRestartsAndNewPartitions(t *testing.T) {
 }
 
 // TestLife_HungBrokerIsLeft stops the leader's process where it stands. Its connections stay open and silent; the
-// cluster gives the partition to the other broker, and the mirror has to follow without waiting for the hung one.
+// cluster gives the partition to the other broker, and the mirror has to follow within its time-outs.
 func TestLife_HungBrokerIsLeft(t *testing.T) {
 	src := source(t)
 	p := tp{"life-hung", 0}
 	createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{2, 1}}})
 	write(t, src, p, 10)
-	a := startAgent(t, agentProps(src, t.TempDir(), "preserve", p.topic))
+	props := agentProps(src, t.TempDir(), "preserve", p.topic)
+	props["mirror.m.socket.timeout.ms"], props["mirror.m.request.timeout.ms"] = "3000", "3000"
+	a := startAgent(t, props)
 	a.awaitCaughtUp(src, p)
 	hung := src.Broker(2)
 	if err := hung.Pause(); err != nil {
@@ -112,10 +114,12 @@ func TestLife_HungBrokerIsLeft(t *testing.T) {
 	if err := client.ProduceSync(t.Context(), numbered("after", 5)...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "the records of the new leader", func() (bool, string) {
+	moved := time.Now()
+	eventually(t, 30*time.Second, "the records of the new leader", func() (bool, string) {
 		s, _ := a.partition(p.topic, p.partition)
 		return s.EndOffset == 35, fmt.Sprintf("%v at %d, fetched from %d: %s", s.State, s.EndOffset, s.Leader, s.CauseText)
 	})
+	t.Logf("followed the new leader %v after the records were there", time.Since(moved))
 }
 
 // TestLife_NewTopicsThatMatchAreMirrored creates a topic under a running agent.

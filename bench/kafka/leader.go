@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -68,7 +69,16 @@ func (c *Cluster) MoveLeader(ctx context.Context, topic string, p, to int32) err
 			return err
 		}
 	}
-	if err := c.elect(ctx, kadm.ElectPreferredReplica, topic, p); err != nil {
+	pollCtx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	err = poll(pollCtx, fmt.Sprintf("broker %d to be electable for %s-%d", to, topic, p), func() (bool, error) {
+		err := c.elect(pollCtx, kadm.ElectPreferredReplica, topic, p)
+		if errors.Is(err, kerr.PreferredLeaderNotAvailable) {
+			return false, nil // not in sync at the moment: the machine is busy
+		}
+		return err == nil, err
+	})
+	if err != nil {
 		return err
 	}
 	_, err = c.AwaitPartition(ctx, topic, p, fmt.Sprintf("led by %d", to), func(s PartitionState) bool {
