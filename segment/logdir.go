@@ -104,8 +104,9 @@ func (c *checkpoints) files() []checkpointFile {
 func (c *checkpoints) note(tp TopicPartition, l *Log) {
 	c.recoveryPoints[tp] = l.RecoveryPoint()
 	c.highWatermarks[tp] = l.HighWatermark()
-	// As in Kafka: a log start that is a segment's base can be read off the file names.
-	if start := l.LogStartOffset(); start > l.FirstSegmentBase() {
+	// As in Kafka: a log start that is a segment's base can be read off the file names. But those of an empty log say so
+	// little that a crash while it begins anew, or below its start, could lose it.
+	if start := l.LogStartOffset(); start > l.FirstSegmentBase() || start > 0 && start >= l.LogEndOffset() {
 		c.logStarts[tp] = start
 	} else {
 		delete(c.logStarts, tp)

@@ -287,6 +287,11 @@ func (ld *loader) producersTo(offset int64) error {
 // finish settles the offsets once the log end is known.
 func (ld *loader) finish(first int) error {
 	l := ld.l
+	if ld.list.bytes() == 0 && ld.p.logStart > ld.next {
+		if err := ld.beginAt(ld.p.logStart); err != nil {
+			return err
+		}
+	}
 	end := ld.next
 	l.setList(ld.list)
 	l.next = end
@@ -331,6 +336,24 @@ func (ld *loader) finish(first int) error {
 	}
 	l.UpdateHighWatermark(ld.p.highWatermark)
 	return l.feedDigests()
+}
+
+// beginAt lets a log that holds nothing begin at offset, where it was to start: a crash came while its first segment
+// was being made. Kafka: LogLoader.recoverLog, which does so also where there are batches.
+func (ld *loader) beginAt(offset int64) error {
+	ld.note("an empty log: begins at its log start %d, not at %d", offset, ld.next)
+	s := newSegment(ld.l.dir, offset, ld.l.cfg.open)
+	if err := errors.Join(s.create(&ld.l.cfg, 0), s.rest()); err != nil {
+		return err
+	}
+	for _, old := range slices.Backward(ld.list) {
+		if err := old.remove(); err != nil {
+			return err
+		}
+	}
+	ld.list, ld.next = segmentList{s}, offset
+	ld.l.psm.Clear()
+	return syncDir(ld.l.dir)
 }
 
 // reloadProducers brings the producer state to end: the newest snapshot, and the batches behind it.

@@ -48,7 +48,7 @@ func (l *Log) TruncateTo(offset int64) (TruncateInfo, error) {
 	for _, s := range list[i+1:] {
 		info.Bytes += s.size.Load()
 	}
-	if err := l.lower(cut.end, list[:i+1], cut.pos); err != nil {
+	if err := l.lower(cut.end, min(l.logStart.Load(), cut.end), list[:i+1], cut.pos); err != nil {
 		return info, err
 	}
 	return info, l.failIf(l.cutFiles(list, i, cut))
@@ -89,14 +89,14 @@ func (l *Log) findCut(s *Segment, offset int64) (cutPoint, error) {
 }
 
 // lower publishes the lower end to readers, makes the lowered recovery point durable and waits for readers to go.
-func (l *Log) lower(end int64, keep segmentList, pos int64) error {
+func (l *Log) lower(end, start int64, keep segmentList, pos int64) error {
 	gone := l.list()[len(keep)-1:]
 	l.settled = false
 	l.truncations.Add(1)
 	l.highWatermark.Store(min(l.highWatermark.Load(), end))
 	l.lastStable.Store(min(l.lastStable.Load(), end))
 	l.logEnd.Store(end)
-	l.logStart.Store(min(l.logStart.Load(), end))
+	l.logStart.Store(start)
 	l.recoveryPoint.Store(min(l.recoveryPoint.Load(), end))
 	keep.last().size.Store(pos)
 	l.setList(slices.Clone(keep))
@@ -190,7 +190,7 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) (TruncateInfo, error) {
 	list := l.list()
 	info := TruncateInfo{From: l.logEnd.Load(), To: offset, Bytes: list.bytes(), Segments: len(list)}
 	first := list.first()
-	if err := l.lower(min(first.base, offset), list[:1], 0); err != nil {
+	if err := l.lower(min(first.base, offset), offset, list[:1], 0); err != nil {
 		return info, err
 	}
 	return info, l.failIf(l.startAnew(list, offset))
