@@ -22,8 +22,8 @@ type table struct {
 	entrySize int
 
 	// atomic
-	unsynced atomic.Bool // the file changed since the last sync
-	newName  atomic.Bool // the file was created and its directory not yet synced
+	content durable // of the file
+	name    durable // of its directory, where the file was created
 
 	// guarded by mu
 	mu      sync.RWMutex
@@ -31,6 +31,30 @@ type table struct {
 	buf     []byte   // entries behind the file's
 	written int      // entries in the file
 	closed  bool
+}
+
+// durable counts changes and which of them are on disk. A sync that began before a change does not count for it, and
+// one that is still going on counts for nobody: two goroutines may sync, and each must see its own end.
+type durable struct{ changes, synced atomic.Int64 }
+
+// changed is called after a change was made.
+func (d *durable) changed() { d.changes.Add(1) }
+
+// sync calls do where there is something to sync.
+func (d *durable) sync(do func() error) error {
+	n := d.changes.Load()
+	if d.synced.Load() >= n {
+		return nil
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	for {
+		before := d.synced.Load()
+		if before >= n || d.synced.CompareAndSwap(before, n) {
+			return nil
+		}
+	}
 }
 
 // openTable opens or creates the file and returns its size in bytes, which may be no multiple of entrySize.
@@ -46,9 +70,11 @@ func (t *table) openTable(path string, entrySize, flags int) (int64, error) {
 		return 0, errors.Join(err, f.Close())
 	}
 	if errors.Is(statErr, os.ErrNotExist) {
-		t.newName.Store(true)
+		t.name.changed()
+		t.content.changed()
+	} else if flags&os.O_TRUNC != 0 {
+		t.content.changed()
 	}
-	t.unsynced.Store(flags&os.O_TRUNC != 0 || t.newName.Load())
 	t.written = int(info.Size() / int64(entrySize))
 	return info.Size(), f.Close()
 }
@@ -252,10 +278,11 @@ func (t *table) write(flags int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(pending, pos); err != nil {
+	_, err = f.WriteAt(pending, pos)
+	t.content.changed()
+	if err != nil {
 		return err
 	}
-	t.unsynced.Store(true)
 	t.mu.Lock()
 	t.written += len(pending) / t.entrySize
 	t.buf = t.buf[:0]
@@ -278,26 +305,20 @@ func (t *table) cutTo(n int) error {
 	if err != nil {
 		return err
 	}
-	t.unsynced.Store(true)
-	return f.Truncate(int64(n) * int64(t.entrySize))
+	err = f.Truncate(int64(n) * int64(t.entrySize))
+	t.content.changed()
+	return err
 }
 
 // sync makes what was written durable, and the file's name where it is new.
 func (t *table) sync() error {
-	if t.unsynced.Swap(false) {
-		if err := t.syncFile(); err != nil {
-			t.unsynced.Store(true)
-			return err
-		}
+	if err := t.content.sync(t.syncFile); err != nil {
+		return err
 	}
-	if t.newName.Swap(false) {
-		if err := syncDir(filepath.Dir(t.path)); err != nil {
-			t.newName.Store(true)
-			return err
-		}
-	}
-	return nil
+	return t.name.sync(t.syncName)
 }
+
+func (t *table) syncName() error { return syncDir(filepath.Dir(t.path)) }
 
 func (t *table) syncFile() error {
 	for {

@@ -73,8 +73,9 @@ func OpenTransaction(path string, startOffset int64) (*TransactionIndex, error) 
 		x.lastOffset = last.LastOffset
 	}
 	if size%txnEntrySize != 0 {
-		x.unsynced.Store(true)
-		return x, os.Truncate(path, size-size%txnEntrySize)
+		err := os.Truncate(path, size-size%txnEntrySize)
+		x.content.changed()
+		return x, err
 	}
 	return x, nil
 }
@@ -181,11 +182,12 @@ func (x *TransactionIndex) cut(keep int) error {
 // Write puts the entries appended since the last Write into the file, making it where it is absent. Owner
 // only.
 func (x *TransactionIndex) Write() error {
-	flags := 0
-	if x.isNew() {
-		flags = os.O_CREATE
+	if !x.isNew() {
+		return x.write(0)
 	}
-	return x.write(flags)
+	err := x.write(os.O_CREATE)
+	x.name.changed()
+	return err
 }
 
 // isNew says that no entry was ever written, so that the file may be absent. A file that had entries and is
@@ -193,11 +195,7 @@ func (x *TransactionIndex) Write() error {
 func (x *TransactionIndex) isNew() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if x.written == 0 && len(x.buf) > 0 {
-		x.newName.Store(true)
-		return true
-	}
-	return false
+	return x.written == 0 && len(x.buf) > 0
 }
 
 // Sync makes what was written durable. Any one goroutine beside the owner. Kafka: TransactionIndex.flush.

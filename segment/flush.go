@@ -98,7 +98,7 @@ func (l *Log) MarkFlushed(offset int64) {
 	if mark.truncations != l.truncations.Load() || offset > mark.offset {
 		return
 	}
-	l.recoveryPoint.Store(max(l.recoveryPoint.Load(), offset))
+	l.recoveryPoint.Store(max(l.recoveryPoint.Load(), min(offset, l.logEnd.Load())))
 }
 
 // flushNow flushes and moves the recovery point, on the owner's goroutine.

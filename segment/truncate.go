@@ -100,6 +100,7 @@ func (l *Log) lower(end, start int64, keep segmentList, pos int64) error {
 	l.recoveryPoint.Store(min(l.recoveryPoint.Load(), end))
 	keep.last().size.Store(pos)
 	l.setList(slices.Clone(keep))
+	l.truncations.Add(1) // for who began between the two and saw some of the old values
 	l.next = end
 	if err := l.persist(); err != nil {
 		return l.poison(fmt.Errorf("persisting the recovery point before a truncation: %w", err))
