@@ -448,12 +448,6 @@ func (t *taking) roll(m *batchMeta, replace bool) (Batch, error) {
 	staged := t.end - t.pos
 	var err error
 	switch {
-	case replace && m.BaseOffset == t.s.base: // the segment was emptied, and the log end left above its base
-		l.next = m.BaseOffset
-		if l.digests != nil {
-			l.digests.Restart(l.next)
-		}
-		return Batch(t.s.tail.b[t.pos : t.pos+m.size]), nil
 	case replace:
 		err = l.restart(m.BaseOffset, staged)
 	case m.magic < 2: // its offset is the last in it; the first is not told

@@ -42,7 +42,7 @@ func TestAppend_RefusalBehindAGapLeavesNoSegmentAboveTheLogEnd(t *testing.T) {
 	}
 }
 
-func TestAppend_StraddlingBatchWithTheBaseOfTheEmptySegment(t *testing.T) {
+func TestTruncateTo_BelowTheFirstBatchOfAGapLetsAnEarlierOneIn(t *testing.T) {
 	p := testParams(t)
 	l := mustOpen(t, p)
 	if err := l.Bind(SourceID{ClusterID: "c", TopicID: TopicID{1}}); err != nil {
@@ -52,7 +52,7 @@ func TestAppend_StraddlingBatchWithTheBaseOfTheEmptySegment(t *testing.T) {
 	if _, err := l.TruncateTo(5); err != nil {
 		t.Fatal(err)
 	}
-	wantOffsets(t, l, 0, 5)
+	wantOffsets(t, l, 0, 0)
 	want := join(data(0, 9), data(10, 12))
 	mustAppend(t, l, data(0, 9), data(10, 12))
 	wantContent(t, l, want)
