@@ -433,11 +433,11 @@ func (w *world) refuse() {
 
 func (w *world) truncate() {
 	offset := rapid.Int64Range(w.l.FirstSegmentBase(), w.l.LogEndOffset()).Draw(w.t, "offset")
-	acked := w.acked
 	next := w.want.cut(offset)
-	w.acked = min(acked, offset)
-	if n := len(next.batches); n < len(w.want.batches) {
-		w.acked = min(w.acked, w.want.batches[n].base)
+	if n := len(next.batches); n == 0 {
+		w.acked = 0
+	} else {
+		w.acked = min(w.acked, next.batches[n-1].last+1)
 	}
 	w.do(next, func() error {
 		_, err := w.l.TruncateTo(offset)
@@ -501,9 +501,7 @@ func (w *world) cutPower() {
 	clear(w.rec.synced)
 	w.must(w.rec.everything(w.p.path), "power loss")
 	w.p.clean = false
-	r := w.open()
-	w.t.Logf("power: %+v, persisted %+v, end %d list %v", r, w.persisted, w.l.LogEndOffset(), w.l.list().bases())
-	w.afterCrash(r)
+	w.afterCrash(w.open())
 }
 
 func (w *world) letGo() {
