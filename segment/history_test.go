@@ -402,6 +402,26 @@ func (w *world) append() {
 	}, "append")
 }
 
+// writtenBack lends bytes, and lets the kernel write what has landed to the disk before anybody has looked at it.
+type writtenBack struct {
+	w    *world
+	rest []byte
+}
+
+func (r *writtenBack) Read(p []byte) (int, error) {
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	if rapid.Bool().Draw(r.w.t, "written back") {
+		path := r.w.l.active().logPath()
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return n, err
+		}
+		r.w.rec.synced[path] = b
+	}
+	return n, nil
+}
+
 // refuse appends good batches and then bytes that must never become the log, whole batches among them.
 func (w *world) refuse() {
 	specs := w.drawBatches()
@@ -420,7 +440,8 @@ func (w *world) refuse() {
 		bad = bad[:len(bad)-1]
 	}
 	w.do(w.want.append(specs...), func() error {
-		info, err := w.l.AppendAsFollower(append(good, bad...), -1)
+		all := append(good, bad...)
+		info, err := w.l.AppendFrom(&writtenBack{w: w, rest: all}, len(all), -1)
 		if info.Batches != len(specs) {
 			return fmt.Errorf("%d of %d batches before the refused one: %w", info.Batches, len(specs), err)
 		}
