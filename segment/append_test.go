@@ -106,7 +106,6 @@ func TestAppendFrom_RefusesWhatIsNoContinuation(t *testing.T) {
 		"repeat":            {data(3, 5).bytes(), ErrOffsetsOutOfOrder},
 		"negative base":     {resealed(data(6, 8), baseOffsetPos, 0xff), ErrCorruptBatch},
 		"negative delta":    {negative.bytes(), ErrCorruptBatch},
-		"codec 7":           {resealed(data(6, 8), attributesPos+1, 7), ErrCorruptBatch},
 		"negative count":    {resealed(data(6, 8), recordsCountPos, 0xff), ErrCorruptBatch},
 		"marker cut":        {broken, ErrMalformedMarker},
 		"marker compressed": {resealed(shortKey, attributesPos+1, attrControl|attrTransactional|1), ErrMalformedMarker},

@@ -67,8 +67,6 @@ const (
 	attrTransactional = 0x10
 	attrControl       = 0x20
 	attrDeleteHorizon = 0x40
-
-	maxCodec = 4 // zstd
 )
 
 // Batch is one whole batch of any magic, as it lies in a file or on the wire: a view, never a copy.
@@ -265,8 +263,6 @@ func (b Batch) validateHeader() error {
 		return fmt.Errorf("%w: lastOffsetDelta %d", ErrCorruptBatch, delta)
 	case base > math.MaxInt64-1-int64(delta):
 		return fmt.Errorf("%w: base offset %d with delta %d", ErrCorruptBatch, base, delta)
-	case b.Codec() > maxCodec:
-		return fmt.Errorf("%w: compression codec %d", ErrCorruptBatch, b.Codec())
 	case b.RecordsCount() < 0:
 		return fmt.Errorf("%w: records count %d", ErrCorruptBatch, b.RecordsCount())
 	}

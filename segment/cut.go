@@ -35,7 +35,8 @@ func (ld *loader) keep(cut *Cut, s *Segment) (err error) {
 		err = out.Sync()
 	}
 	if err = errors.Join(err, out.Close(), f.release(), syncDir(dir)); err != nil {
-		return fmt.Errorf("keeping what is cut: %w", err)
+		// Half a copy has no use, and a log is opened again and again while the disk is full.
+		return fmt.Errorf("keeping what is cut: %w", errors.Join(err, os.Remove(out.Name())))
 	}
 	cut.Kept, cut.KeptBytes = out.Name(), n
 	return nil

@@ -43,7 +43,8 @@ func (l *Log) Flush() (int64, error) {
 
 // flushSegments syncs every segment that is not durable yet; again says that a truncation came between.
 func (l *Log) flushSegments(mark flushMark) (again bool, err error) {
-	list := l.list()
+	seen := l.segments.Load()
+	list := *seen
 	last := len(list) - 1
 	first := last
 	for first > 0 && !list[first-1].synced.Load() {
@@ -66,7 +67,12 @@ func (l *Log) flushSegments(mark flushMark) (again bool, err error) {
 			return false, err
 		}
 	}
-	return l.truncations.Load() != mark.truncations, nil
+	// Bytes in a file that nobody finds again are not durable.
+	_, err = os.Stat(list.last().logPath())
+	if again = l.truncations.Load() != mark.truncations; again || l.segments.Load() != seen {
+		return again, nil
+	}
+	return false, err
 }
 
 // flush syncs one segment's files. A sealed one is let go of: nothing will be written to it again.

@@ -294,3 +294,110 @@ func TestAppend_FirstTimestampIsThatOfTheBatchAtPositionZero(t *testing.T) {
 	mustAppend(t, l, data(5, 5).ts(5000), data(6, 6).ts(9000))
 	wantFiles(t, l, ".log", 0, 6)
 }
+
+func TestFlush_LogWhoseDirectoryWasMovedAwayFails(t *testing.T) {
+	p := testParams(t)
+	l := mustOpen(t, p)
+	mustAppend(t, l, data(0, 2))
+	if _, err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, data(3, 5))
+	moved := l.dir + ".0123456789abcdef0123456789abcdef-delete"
+	if err := os.Rename(l.dir, moved); err != nil {
+		t.Fatal(err)
+	}
+	if offset, err := l.Flush(); !errors.Is(err, ErrLogFailed) {
+		t.Errorf("durable up to %d in a directory that is not there: %v", offset, err)
+	}
+	if err := l.Close(); !errors.Is(err, ErrLogFailed) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(l.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory was made again: %v", err)
+	}
+}
+
+func TestRoll_FullDiskLeavesTheProducerStateWhereItWas(t *testing.T) {
+	p := testParams(t)
+	p.cfg.SegmentBytes = 450
+	full := false
+	p.cfg.open = func(path string, create bool) (file, error) {
+		f, err := openOSFile(path, create)
+		return maybeFull{f, &full}, err
+	}
+	l := mustOpen(t, p)
+	mustAppend(t, l, batches(0, 2, 3)...)
+	full = true
+	if _, err := l.AppendAsFollower(data(100, 102).bytes(), -1); !errors.Is(err, ErrNoSpace) {
+		t.Fatal(err)
+	}
+	if err := l.Check(); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, l, ".log", 0)
+	full = false
+	mustAppend(t, l, data(100, 102))
+	wantFiles(t, l, ".log", 0, 100)
+}
+
+// maybeFull is a file on a disk that may be full.
+type maybeFull struct {
+	file
+	full *bool
+}
+
+func (f maybeFull) Reserve(size int64) error {
+	if have, _ := f.Size(); *f.full && have == 0 && size > 0 {
+		return ErrNoSpace
+	}
+	return f.file.Reserve(size)
+}
+
+func TestRecover_UnknownCodecIsStoredAsItIs(t *testing.T) {
+	for codec := int16(5); codec <= 7; codec++ {
+		p := testParams(t)
+		l := mustOpen(t, p)
+		s := data(3, 5)
+		s.attrs = codec
+		want := join(data(0, 2), s, data(6, 7))
+		mustAppend(t, l, data(0, 2), s, data(6, 7))
+		crash(t, l)
+		l, report := reopenDirty(t, p, 0)
+		wantContent(t, l, want)
+		if len(report.Cuts) > 0 {
+			t.Errorf("%+v", report.Cuts)
+		}
+	}
+}
+
+func TestRecover_CopyThatDoesNotFitLeavesNothingBehind(t *testing.T) {
+	p := testParams(t)
+	l := mustOpen(t, p)
+	mustAppend(t, l, data(0, 2), data(3, 5))
+	crash(t, l)
+	flipByte(t, filepath.Join(l.dir, segmentFileName(0, ".log")), 300)
+	p.clean = false
+	failing := p
+	failing.cfg.open = func(path string, create bool) (file, error) {
+		f, err := openOSFile(path, create)
+		return readFails{f}, err
+	}
+	for range 3 {
+		if _, _, err := openLog(failing); err == nil {
+			t.Fatal("opened")
+		}
+	}
+	if left, err := os.ReadDir(p.cfg.CutDir); err != nil || len(left) > 0 {
+		t.Errorf("%v %v", left, err)
+	}
+	l, report := reopenDirty(t, p, 0)
+	wantOffsets(t, l, 0, 3)
+	if len(report.Cuts) != 1 || report.Cuts[0].KeptBytes == 0 {
+		t.Errorf("%+v", report.Cuts)
+	}
+}
+
+type readFails struct{ file }
+
+func (readFails) ReadAt([]byte, int64) (int, error) { return 0, errors.New("a bad sector") }

@@ -71,6 +71,7 @@ func (l *Log) startSegment(old *Segment, base, staged int64) (*Segment, error) {
 	}
 	noSpace := isNoSpace(err)
 	undo := errors.Join(s.remove(), psm.RemoveSnapshot(l.dir, base))
+	l.psm.SetMapEndOffset(l.next)
 	if noSpace && undo == nil {
 		return nil, l.wrap(errors.Join(ErrNoSpace, err))
 	}
