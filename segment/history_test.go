@@ -428,20 +428,24 @@ func (w *world) refuse() {
 	good := join(specs...)
 	next := specs[len(specs)-1].last + 1
 	var bad []byte
-	switch rapid.IntRange(0, 2).Draw(w.t, "refusal") {
+	leaderEpoch := int32(-1)
+	switch rapid.IntRange(0, 4).Draw(w.t, "refusal") {
+	case 2, 3: // batches of a later epoch than the one that answers: an old leader's, which recovery could not tell
+		leaderEpoch = specs[len(specs)-1].epoch
+		bad = join(data(next, next).at(leaderEpoch+1), data(next+1, next+2).at(leaderEpoch+1))
 	case 0: // a valid batch that begins below the end, and one that would fit
 		bad = join(data(next-1, next-1), data(next, next))
 	case 1: // a CRC that does not hold, and a valid batch
 		bad = data(next, next+1).bytes()
 		bad[len(bad)-1] ^= 1
 		bad = append(bad, data(next+2, next+3).bytes()...)
-	default: // a batch without its end: dropped, not refused
+	default: // a batch without its end, one that zeros do not make whole: dropped, not refused
 		bad = data(next, next+3).bytes()
-		bad = bad[:len(bad)-1]
+		bad = bad[:len(bad)-10]
 	}
 	w.do(w.want.append(specs...), func() error {
 		all := append(good, bad...)
-		info, err := w.l.AppendFrom(&writtenBack{w: w, rest: all}, len(all), -1)
+		info, err := w.l.AppendFrom(&writtenBack{w: w, rest: all}, len(all), leaderEpoch)
 		if info.Batches != len(specs) {
 			return fmt.Errorf("%d of %d batches before the refused one: %w", info.Batches, len(specs), err)
 		}
