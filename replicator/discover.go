@@ -204,7 +204,7 @@ func (m *mirror) seen(found *sourceTopic, a *refresh) {
 	first := len(t.partitions) == 0
 	slices.SortFunc(found.partitions, func(x, y sourcePartition) int { return cmp.Compare(x.index, y.index) })
 	for _, sp := range found.partitions {
-		p := t.find(sp.index)
+		p := t.byIndex[sp.index]
 		if p == nil {
 			p = m.addPartition(t, sp.index)
 			p.late = !first || m.discovered
@@ -217,19 +217,10 @@ func (m *mirror) seen(found *sourceTopic, a *refresh) {
 // growFailed lists the partitions of a topic that is not ours, without making a directory for any.
 func (m *mirror) growFailed(t *topic, found *sourceTopic, why *failure) {
 	for _, sp := range found.partitions {
-		if t.find(sp.index) == nil {
+		if t.byIndex[sp.index] == nil {
 			m.fail(m.addPartition(t, sp.index), why)
 		}
 	}
-}
-
-func (t *topic) find(index int32) *partition {
-	for _, p := range t.partitions {
-		if p.tp.Partition == index {
-			return p
-		}
-	}
-	return nil
 }
 
 // notOurs says why a topic of this name is not the one we hold a copy of: any partition's directory tells.

@@ -290,8 +290,8 @@ func (f *fetcher) keep(now time.Time) {
 		if p == nil {
 			continue
 		}
-		if offset := p.stats.disk.durable.Swap(-1); offset >= 0 {
-			p.feed.log.MarkFlushed(offset)
+		if p.stats.disk.durable.Load() >= 0 {
+			p.feed.log.MarkFlushed(p.stats.disk.durable.Swap(-1))
 		}
 		if err := f.keepOne(p, now); err != nil {
 			f.release(release{p: p, why: f.ioFailure(p, err)})

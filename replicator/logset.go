@@ -49,13 +49,18 @@ type logSet struct {
 	logger *slog.Logger
 
 	// guarded by mu
-	mu   sync.Mutex
-	held map[segment.TopicPartition]*heldLog
+	mu     sync.Mutex
+	held   map[segment.TopicPartition]*heldLog
+	topics map[string][]*heldLog // the same by topic
+	counts map[*logDir]int       // and how many lie in each log directory
 }
 
 // openLogSet locks the log directories and checks that no partition lies in two of them.
 func openLogSet(cfg *Config, logger *slog.Logger) (*logSet, error) {
-	s := &logSet{logger: logger, held: map[segment.TopicPartition]*heldLog{}}
+	s := &logSet{
+		logger: logger, held: map[segment.TopicPartition]*heldLog{}, topics: map[string][]*heldLog{},
+		counts: map[*logDir]int{},
+	}
 	clusterID, err := resolveClusterID(cfg, logger)
 	if err != nil {
 		return nil, err
@@ -96,10 +101,17 @@ func (s *logSet) list() error {
 					tp, filepath.Join(other.dir.dir.Path(), tp.String()), filepath.Join(d.dir.Path(), tp.String())))
 				continue
 			}
-			s.held[tp] = &heldLog{tp: tp, dir: d}
+			s.enter(&heldLog{tp: tp, dir: d})
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// enter puts h into the tables. mu is held, or nobody else knows s yet.
+func (s *logSet) enter(h *heldLog) {
+	s.held[h.tp] = h
+	s.topics[h.tp.Topic] = append(s.topics[h.tp.Topic], h)
+	s.counts[h.dir]++
 }
 
 // load opens every listed partition with its configuration, threads at a time in each log directory. One that cannot
@@ -156,18 +168,14 @@ func (s *logSet) claim(tp segment.TopicPartition) *heldLog {
 	if h := s.held[tp]; h != nil {
 		return h
 	}
-	counts := map[*logDir]int{}
-	for _, h := range s.held {
-		counts[h.dir]++
-	}
 	best := s.dirs[0]
 	for _, d := range s.dirs {
-		if counts[d] < counts[best] || best.full.Load() && !d.full.Load() {
+		if s.counts[d] < s.counts[best] || best.full.Load() && !d.full.Load() {
 			best = d
 		}
 	}
 	h := &heldLog{tp: tp, dir: best}
-	s.held[tp] = h
+	s.enter(h)
 	return h
 }
 
@@ -225,13 +233,10 @@ func (s *logSet) bindings(topic string) map[segment.SourceID]segment.TopicPartit
 	out := map[segment.SourceID]segment.TopicPartition{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for tp, h := range s.held {
-		if tp.Topic != topic {
-			continue
-		}
+	for _, h := range s.topics[topic] {
 		if log := h.open(); log != nil {
 			if id, ok := log.Source(); ok {
-				out[id] = tp
+				out[id] = h.tp
 			}
 		}
 	}

@@ -68,6 +68,7 @@ type topic struct {
 	name       string
 	id         segment.TopicID
 	partitions []*partition
+	byIndex    map[int32]*partition
 	missing    int // sightings in a row without it
 	problem    *failure
 	config     topicConfig
@@ -173,7 +174,7 @@ func (m *mirror) takeLog(p *partition) {
 func (m *mirror) topic(name string) *topic {
 	t := m.topics[name]
 	if t == nil {
-		t = &topic{name: name}
+		t = &topic{name: name, byIndex: map[int32]*partition{}}
 		m.topics[name] = t
 	}
 	return t
@@ -182,6 +183,7 @@ func (m *mirror) topic(name string) *topic {
 func (m *mirror) addPartition(t *topic, index int32) *partition {
 	p := newPartition(m, t, index)
 	t.partitions = append(t.partitions, p)
+	t.byIndex[index] = p
 	m.board.mu.Lock()
 	m.board.parts = append(m.board.parts, p)
 	m.board.mu.Unlock()
