@@ -432,9 +432,9 @@ func hashOf(tp segment.TopicPartition) uint32 {
 	return h + uint32(tp.Partition)
 }
 
-// openSome starts workers for partitions whose log is to be opened, as many as recovery may use.
+// openSome starts workers for partitions whose log is to be opened: nearly always a new one, which is a few syncs.
 func (m *mirror) openSome() {
-	for len(m.toOpen) > 0 && m.openers < m.agent.cfg.RecoveryThreads {
+	for len(m.toOpen) > 0 && m.openers < syncsAtOnce {
 		p := m.toOpen[0]
 		m.toOpen = m.toOpen[1:]
 		m.openers++

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"segmirror/fetchwire"
 	"segmirror/segment"
@@ -96,12 +98,35 @@ func (f *fetcher) startPositions(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, p := range empty {
-		if why, stale := f.startOne(p, earliest[p.tp], latest[p.tp], at[p.tp]); why != nil || stale {
-			f.release(release{p: p, why: why, stale: stale})
+	outcomes := make([]release, len(empty))
+	inParallel(len(empty), func(i int) {
+		p := empty[i]
+		why, stale := f.startOne(p, earliest[p.tp], latest[p.tp], at[p.tp])
+		outcomes[i] = release{p: p, why: why, stale: stale}
+	})
+	for _, r := range outcomes {
+		if r.why != nil || r.stale {
+			f.release(r)
 		}
 	}
 	return nil
+}
+
+// syncsAtOnce is how many small files are made durable at the same time: a file system syncs many as fast as one.
+const syncsAtOnce = 16
+
+// inParallel calls do for 0 to n-1 on a few goroutines, and returns when all have returned.
+func inParallel(n int, do func(i int)) {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(n, syncsAtOnce) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	workers.Wait()
 }
 
 // needsStart reports whether p has no record and was never started from this source.
