@@ -127,6 +127,8 @@ func TestHostile_RandomFaultsEndInEqualLogs(t *testing.T) {
 				"log.segment.bytes": "20000", "mirror.m.mirror.fetch.max.bytes": "9000",
 				"mirror.failed.retry.max.attempts": "0", "log.index.interval.bytes": "100",
 				"mirror.leader.epoch.policy": policy,
+				// An answer that announces more than it holds is waited for this long.
+				"mirror.socket.timeout.ms": "1000", "mirror.m.request.timeout.ms": "1000",
 			}
 			for round := range 3 {
 				a := startAgent(t, s, dir, props)
