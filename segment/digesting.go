@@ -17,6 +17,7 @@ func (ld *loader) loadDigests() error {
 			return err
 		}
 		ld.note("digests made anew: %v", err)
+		ld.digestsLost = true
 	}
 	if d == nil || d.NextOffset() < ld.list.first().base {
 		d = NewDigests(ld.list.first().base)

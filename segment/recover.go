@@ -44,7 +44,8 @@ type loader struct {
 	list   segmentList
 	next   int64 // log end so far
 
-	epochsLost error // why leader epochs could not be read
+	digestsLost bool  // the digests file was damaged
+	epochsLost  error // why leader epochs could not be read
 }
 
 // openLog opens or creates the log of p, recovering what needs it. The report is right also beside an error.
@@ -335,7 +336,10 @@ func (ld *loader) finish(first int) error {
 		return err
 	}
 	l.UpdateHighWatermark(ld.p.highWatermark)
-	return l.feedDigests()
+	if err := l.feedDigests(); err != nil || !ld.digestsLost {
+		return err
+	}
+	return l.writeDigests()
 }
 
 // beginAt lets a log that holds nothing begin at offset, where it was to start: a crash came while its first segment
