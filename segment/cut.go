@@ -6,10 +6,37 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"segmirror/psm"
 )
 
 // maxCutNames is how many cuts at one place are told apart by name.
 const maxCutNames = 1000
+
+// dropFrom takes the segments from list[i] on out of the log: between them and what is left something is missing.
+func (ld *loader) dropFrom(i int) error {
+	for j := i; j < len(ld.list); j++ {
+		s := ld.list[j]
+		cut := Cut{
+			File: filepath.Base(s.logPath()), ToPos: s.size.Load(), Offset: s.base,
+			Why: fmt.Errorf("%w: follows a cut at offset %d", ErrOffsetsOutOfOrder, ld.next),
+		}
+		if cut.ToPos > 0 {
+			if err := ld.keep(&cut, s); err != nil {
+				return err
+			}
+		}
+		ld.report.Cuts = append(ld.report.Cuts, cut)
+	}
+	for _, s := range slices.Backward(ld.list[i:]) {
+		if err := errors.Join(s.remove(), psm.RemoveSnapshot(ld.l.dir, s.base)); err != nil {
+			return err
+		}
+	}
+	ld.list = ld.list[:i]
+	return syncDir(ld.l.dir)
+}
 
 // keep copies the bytes of cut into CutDir, at most CutMaxBytes, durably, and notes where. The name says
 // topic-partition, offset, file and position.

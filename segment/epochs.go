@@ -132,6 +132,32 @@ func (l *Log) cutEpochs(end int64) error {
 	return l.rebuildLocal()
 }
 
+// findConstant reads what EpochRebase stamps off the batches, where the file that tells it is lost: the newest epoch of
+// before the binding, or that of the first batch, which is stamped where none of before is left.
+func (ld *loader) findConstant() error {
+	e := ld.l.epochs
+	if ld.epochsLost == nil || e.policy != EpochRebase {
+		return nil
+	}
+	from, first := e.source.history.Load().from, true
+	for _, s := range ld.list {
+		err := s.eachHead(s.base, func(m *batchMeta, _ Batch) error {
+			if !first && e.bound() && m.LastOffset >= from {
+				return io.EOF
+			}
+			e.constant, first = max(e.constant, m.epoch), false
+			return nil
+		})
+		if err != nil {
+			if isDamage(err) {
+				return nil // the scan to come finds it
+			}
+			return err
+		}
+	}
+	return nil
+}
+
 // rebuildLocal enters what the batches of the log carry, for a file that was lost.
 func (l *Log) rebuildLocal() error {
 	var entries []EpochEntry

@@ -69,7 +69,8 @@ func (l *Log) flushSegments(mark flushMark) (again bool, err error) {
 	}
 	// Bytes in a file that nobody finds again are not durable.
 	_, err = os.Stat(list.last().logPath())
-	if again = l.truncations.Load() != mark.truncations; again || l.segments.Load() != seen {
+	emptying := l.emptying.Load()
+	if again = l.truncations.Load() != mark.truncations; again || emptying || l.segments.Load() != seen {
 		return again, nil
 	}
 	return false, err

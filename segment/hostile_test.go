@@ -401,3 +401,64 @@ func TestRecover_CopyThatDoesNotFitLeavesNothingBehind(t *testing.T) {
 type readFails struct{ file }
 
 func (readFails) ReadAt([]byte, int64) (int, error) { return 0, errors.New("a bad sector") }
+
+func TestOpen_OffsetThatNoSegmentCanHoldIsNotTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		at int
+		to []byte
+	}{
+		{0, []byte{0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfd}}, // with its delta of 2 the largest there is
+		{1, []byte{1}},
+		{3, []byte{1}},
+	} {
+		p := testParams(t)
+		l := mustOpen(t, p)
+		mustAppend(t, l, batches(0, 10, 3)...)
+		last := l.Size() - int64(len(data(27, 29).bytes()))
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(l.dir, segmentFileName(0, ".log"))
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(b[last+int64(c.at):], c.to)
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		l, report := mustOpenReport(t, p)
+		wantOffsets(t, l, 0, 27)
+		if len(report.Cuts) != 1 || report.Cuts[0].FromPos != last || report.Cuts[0].Kept == "" {
+			t.Errorf("%+v", report)
+		}
+	}
+}
+
+func TestRecover_RebaseKeepsItsConstantWhenTheEpochFileIsLost(t *testing.T) {
+	p := testParams(t)
+	l := mustOpen(t, p)
+	mustAppend(t, l, data(0, 2).at(2), data(3, 5).at(3))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.cfg.Policy = EpochRebase
+	l = mustOpen(t, p)
+	if err := l.Bind(scenarioSource); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, data(6, 8).at(9), data(9, 11).at(9))
+	want := join(data(0, 2).at(2), data(3, 5).at(3), data(6, 8).at(3), data(9, 11).at(3))
+	wantContent(t, l, want)
+	crash(t, l)
+	if err := os.Remove(filepath.Join(l.dir, epochFileName)); err != nil {
+		t.Fatal(err)
+	}
+	l, _ = reopenDirty(t, p, 0)
+	wantContent(t, l, want)
+	mustAppend(t, l, data(12, 13).at(10))
+	wantContent(t, l, append(want, data(12, 13).at(3).bytes()...))
+	if have := l.EpochEntries(); !slices.Equal(have, []EpochEntry{{2, 0}, {3, 3}}) {
+		t.Errorf("%v", have)
+	}
+}

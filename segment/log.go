@@ -34,6 +34,7 @@ type Log struct {
 	logOffsets
 	segments    atomic.Pointer[segmentList]
 	truncations atomic.Int64 // counts them, so that a flush begun before one does not count
+	emptying    atomic.Bool  // the listed file is removed, on the way to a new beginning
 	failure     atomic.Pointer[error]
 
 	// guarded by mu

@@ -90,7 +90,7 @@ func (ld *loader) load() error {
 	if err := ld.segments(names); err != nil {
 		return err
 	}
-	if err := ld.loadDigests(); err != nil {
+	if err := errors.Join(ld.findConstant(), ld.loadDigests()); err != nil {
 		return err
 	}
 	first, err := ld.trusted(names)
@@ -228,6 +228,8 @@ func (ld *loader) checkEnd(s *Segment) (int64, error) {
 				index.ErrCorruptIndex, last.Offset, m.LastOffset)
 		case m.BaseOffset < next && m.magic >= 2 || m.LastOffset < next:
 			err = fmt.Errorf("%w: %d to %d, expected %d", ErrOffsetsOutOfOrder, m.BaseOffset, m.LastOffset, next)
+		case m.LastOffset-s.base > math.MaxInt32:
+			err = fmt.Errorf("%w: offset %d does not fit a segment that starts at %d", ErrCorruptBatch, m.LastOffset, s.base)
 		}
 		if err != nil {
 			return 0, errors.Join(err, f.release())
@@ -584,28 +586,4 @@ func (ld *loader) cutTail(r *rebuild, i int, size int64) (whole bool, err error)
 	s.size.Store(r.pos)
 	s.next = ld.next
 	return whole, s.rest()
-}
-
-// dropFrom takes the segments from list[i] on out of the log: between them and what is left something is missing.
-func (ld *loader) dropFrom(i int) error {
-	for j := i; j < len(ld.list); j++ {
-		s := ld.list[j]
-		cut := Cut{
-			File: filepath.Base(s.logPath()), ToPos: s.size.Load(), Offset: s.base,
-			Why: fmt.Errorf("%w: follows a cut at offset %d", ErrOffsetsOutOfOrder, ld.next),
-		}
-		if cut.ToPos > 0 {
-			if err := ld.keep(&cut, s); err != nil {
-				return err
-			}
-		}
-		ld.report.Cuts = append(ld.report.Cuts, cut)
-	}
-	for _, s := range slices.Backward(ld.list[i:]) {
-		if err := errors.Join(s.remove(), psm.RemoveSnapshot(ld.l.dir, s.base)); err != nil {
-			return err
-		}
-	}
-	ld.list = ld.list[:i]
-	return syncDir(ld.l.dir)
 }

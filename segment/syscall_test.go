@@ -403,6 +403,7 @@ func judgeLog(t *testing.T, l *Log, before, after scene, acked int64) {
 		t.Errorf("%d bytes up to %d are no prefix of [%d, %d) or [%d, %d)", len(have), l.LogEndOffset(),
 			before.start, before.end, after.start, after.end)
 	}
+	wantDigests(t, l, have)
 	if l.LogEndOffset() < acked {
 		t.Errorf("log end %d, flushed up to %d", l.LogEndOffset(), acked)
 	}
@@ -427,6 +428,21 @@ func judgeLog(t *testing.T, l *Log, before, after scene, acked int64) {
 	}
 	if have := l.SourceEpochEntries(); !sameEpochs(have, sources) {
 		t.Errorf("source epochs %v, the batches say %v", have, sources)
+	}
+}
+
+// wantDigests holds the digests against those of the bytes, unless they know batches that retention took.
+func wantDigests(t *testing.T, l *Log, content []byte) {
+	t.Helper()
+	if l.digests == nil || l.digests.StartOffset() < l.FirstSegmentBase() {
+		return
+	}
+	d := NewDigests(l.FirstSegmentBase())
+	for it := NewBatchIterator(content); it.Next(); {
+		d.Add(it.Batch())
+	}
+	if have, want := l.Digests(), d.Ranges(); !slices.Equal(have, want) {
+		t.Errorf("digests %+v, the batches say %+v", have, want)
 	}
 }
 

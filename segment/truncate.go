@@ -206,6 +206,8 @@ func (l *Log) startAnew(list segmentList, offset int64) error {
 			return err
 		}
 	}
+	l.emptying.Store(true)
+	defer l.emptying.Store(false)
 	for _, s := range slices.Backward(list) {
 		if err := s.remove(); err != nil {
 			return err
