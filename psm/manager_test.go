@@ -271,6 +271,24 @@ func TestCompleted_RepeatedAndEmptyAbortsCompleteNothing(t *testing.T) {
 	}
 }
 
+func TestCompleted_AMillionMarkersWithoutDataLeaveOneProducer(t *testing.T) {
+	n := int64(1_000_000)
+	if testing.Short() {
+		n = 10_000
+	}
+	m, b := New(), marker(MarkerAbort, 7, 0, 0, 0)
+	for offset := range n {
+		b.BaseOffset, b.LastOffset = offset, offset
+		if err := m.Prepare(b); err != nil || len(m.Completed()) > 0 {
+			t.Fatalf("marker at %d: completed %v, %v", offset, m.Completed(), err)
+		}
+		m.Commit()
+	}
+	if m.Len() != 1 || len(m.slots) != 1 || cap(m.journal) > 8 || cap(m.unreplicated.items) > 0 {
+		t.Errorf("%d producers in %d slots, journal of %d", m.Len(), len(m.slots), cap(m.journal))
+	}
+}
+
 func TestFirstUnstableOffset_CountsMarkersTheHighWatermarkHasNotPassed(t *testing.T) {
 	m := New()
 	replay(t, m, txn(7, 0, 0, 1, 0), txn(8, 0, 1, 1, 0), marker(MarkerCommit, 8, 0, 2, 0), data(None, None, 3, 1, None),
