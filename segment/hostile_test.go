@@ -462,3 +462,29 @@ func TestRecover_RebaseKeepsItsConstantWhenTheEpochFileIsLost(t *testing.T) {
 		t.Errorf("%v", have)
 	}
 }
+
+func TestRecover_GapBetweenSegmentsIsNamedUnboundAndACutWhenBound(t *testing.T) {
+	for _, bound := range []bool{false, true} {
+		p := testParams(t)
+		p.cfg.SegmentBytes = 500
+		l := mustOpen(t, p)
+		if bound {
+			if err := l.Bind(scenarioSource); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustAppend(t, l, batches(0, 6, 3)...)
+		crash(t, l)
+		// A power cut took the bytes of the first segment, length included, and left those of the others.
+		if err := os.Truncate(filepath.Join(l.dir, segmentFileName(0, ".log")), 0); err != nil {
+			t.Fatal(err)
+		}
+		l, report := reopenDirty(t, p, 0)
+		switch {
+		case bound && (l.LogEndOffset() != 0 || len(report.Cuts) != 2):
+			t.Errorf("a mirror's log goes on behind a hole: end %d, %+v", l.LogEndOffset(), report)
+		case !bound && (l.LogEndOffset() != 18 || len(report.Notes) != 1):
+			t.Errorf("a hole that nobody is told of: end %d, %+v", l.LogEndOffset(), report)
+		}
+	}
+}

@@ -568,6 +568,10 @@ func (ld *loader) cutTail(r *rebuild, i int, size int64) (whole bool, err error)
 			ld.report.Cuts = append(ld.report.Cuts, cut)
 		}
 	}
+	if whole && !lastOne && !known && ld.next < r.nextBase {
+		ld.note("%s: offsets %d to %d are not there, before the next segment: compacted away, or lost",
+			filepath.Base(s.logPath()), ld.next, r.nextBase-1)
+	}
 	if !whole {
 		if err := ld.dropFrom(i + 1); err != nil {
 			return false, err
