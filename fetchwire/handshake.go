@@ -22,6 +22,9 @@ const (
 // maxSaslSteps bounds an authentication's dialogue: no mechanism takes more than three.
 const maxSaslSteps = 16
 
+// minReauth is the least time between two authentications on a connection.
+const minReauth = 1100 * time.Millisecond
+
 // maxSessionLifetime bounds what a broker may say of a SASL session, so that no duration overflows.
 const maxSessionLifetime = 365 * 24 * time.Hour
 
@@ -284,11 +287,12 @@ func (c *Conn) pickMechanism() error {
 	return nil
 }
 
-// reauthTime is nine tenths into the session's lifetime; zero for one without an end.
+// reauthTime is 85% into the session's lifetime, but not so soon that a broker refuses: it takes one
+// authentication a second. Zero for a session without an end. Kafka: KafkaChannel.maybeBeginServerReauthentication.
 func reauthTime(began time.Time, lifetimeMs int64) time.Time {
 	if lifetimeMs <= 0 {
 		return time.Time{}
 	}
 	lifetime := time.Duration(min(lifetimeMs, maxSessionLifetime.Milliseconds())) * time.Millisecond
-	return began.Add(lifetime / 10 * 9)
+	return began.Add(max(lifetime/100*85, minReauth))
 }

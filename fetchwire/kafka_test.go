@@ -3,15 +3,22 @@ package fetchwire
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
+	"encoding/pem"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"segmirror/bench/kafka"
 )
@@ -19,7 +26,8 @@ import (
 // TestConn_SpeaksWithKafka talks to a real broker in every version this package knows.
 func TestConn_SpeaksWithKafka(t *testing.T) {
 	kafka.Require(t)
-	cluster, err := kafka.Start(t.Context(), kafka.Config{})
+	cert := selfSigned(t)
+	cluster, err := kafka.Start(t.Context(), secureConfig(t, cert))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +56,110 @@ func TestConn_SpeaksWithKafka(t *testing.T) {
 	t.Run("fetch", func(t *testing.T) { checkFetch(t, c, id, logs) })
 	t.Run("session", func(t *testing.T) { checkSession(t, c, id, logs) })
 	t.Run("first batch whole", func(t *testing.T) { checkFirstBatch(t, c, id, logs[0]) })
+	t.Run("TLS and SASL", func(t *testing.T) { checkSecure(t, cluster, cert) })
 	t.Run("TLS on a plaintext listener", func(t *testing.T) {
 		_, err := Dial(t.Context(), DialConfig{Addr: addr, TLS: &tls.Config{InsecureSkipVerify: true}})
 		if err == nil || !strings.Contains(err.Error(), "plaintext listener") {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// secureConfig is a broker with listeners for TLS and SASL beside the plain one.
+func secureConfig(t *testing.T, cert tls.Certificate) kafka.Config {
+	t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	store = append(store, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})...)
+	file := filepath.Join(t.TempDir(), "keystore.pem")
+	if err := os.WriteFile(file, store, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	login := "org.apache.kafka.common.security."
+	return kafka.Config{
+		Listeners: map[string]string{"TLS": "SSL", "BOTH": "SASL_SSL", "SASL": "SASL_PLAINTEXT"},
+		Props: map[string]string{
+			"ssl.keystore.type": "PEM", "ssl.keystore.location": file,
+			"sasl.enabled.mechanisms":                           "PLAIN,SCRAM-SHA-512",
+			"listener.name.sasl.connections.max.reauth.ms":      "3000",
+			"listener.name.sasl.plain.sasl.jaas.config":         login + `plain.PlainLoginModule required user_ann="secret";`,
+			"listener.name.both.plain.sasl.jaas.config":         login + `plain.PlainLoginModule required user_ann="secret";`,
+			"listener.name.both.scram-sha-512.sasl.jaas.config": login + "scram.ScramLoginModule required;",
+			"listener.name.sasl.scram-sha-512.sasl.jaas.config": login + "scram.ScramLoginModule required;",
+		},
+	}
+}
+
+// checkSecure connects to every kind of listener, rightly and wrongly.
+func checkSecure(t *testing.T, cluster *kafka.Cluster, cert tls.Certificate) {
+	bob := kadm.UpsertSCRAM{User: "bob", Mechanism: kadm.ScramSha512, Iterations: 4096, Password: "hidden"}
+	if res, err := cluster.Admin().AlterUserSCRAMs(t.Context(), nil, []kadm.UpsertSCRAM{bob}); err != nil || res.Error() != nil {
+		t.Fatal(err, res.Error())
+	}
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	trusting := &tls.Config{RootCAs: pool}
+	ann, bobs := plain.Auth{User: "ann", Pass: "secret"}, scram.Auth{User: "bob", Pass: "hidden"}
+	for name, tc := range map[string]struct {
+		listener string
+		tls      *tls.Config
+		sasl     sasl.Mechanism
+		wrong    string // what the error says; "" = none
+	}{
+		"TLS":                   {"TLS", trusting, nil, ""},
+		"PLAIN over TLS":        {"BOTH", trusting, ann.AsMechanism(), ""},
+		"SCRAM over TLS":        {"BOTH", trusting, bobs.AsSha512Mechanism(), ""},
+		"SCRAM":                 {"SASL", nil, bobs.AsSha512Mechanism(), ""},
+		"untrusted certificate": {"TLS", &tls.Config{}, nil, "certificate"},
+		"plain text to TLS":     {"TLS", nil, nil, "TLS"},
+		"wrong password":        {"SASL", nil, plain.Auth{User: "ann", Pass: "guess"}.AsMechanism(), "SASL_AUTHENTICATION_FAILED"},
+		"mechanism not offered": {"SASL", nil, bobs.AsSha256Mechanism(), "the broker offers"},
+	} {
+		addr := cluster.Broker(1).ListenerAddr(tc.listener)
+		c, err := Dial(t.Context(), DialConfig{Addr: addr, TLS: tc.tls, SASL: tc.sasl})
+		if err == nil {
+			_, err = c.Metadata(t.Context(), &MetadataRequest{})
+			_ = c.Close()
+		}
+		switch {
+		case tc.wrong == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)):
+			t.Errorf("%s: %v, want a mention of %q", name, err, tc.wrong)
+		}
+	}
+	checkReauthentication(t, cluster.Broker(1).ListenerAddr("SASL"), bobs.AsSha512Mechanism())
+}
+
+// checkReauthentication keeps a connection in use for longer than the broker lets one authentication live.
+func checkReauthentication(t *testing.T, addr string, mechanism sasl.Mechanism) {
+	c, err := Dial(t.Context(), DialConfig{Addr: addr, SASL: mechanism})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	first := c.reauthAt
+	if first.IsZero() {
+		t.Fatal("the broker did not say how long the session lives")
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 120 { // six seconds, two lifetimes
+		<-tick.C
+		if _, err := c.Metadata(t.Context(), &MetadataRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !c.reauthAt.After(first.Add(4 * time.Second)) {
+		t.Error("it was not authenticated again twice")
+	}
 }
 
 func logBytes(t *testing.T, cluster *kafka.Cluster, p int32) []byte {

@@ -23,11 +23,15 @@ type Broker struct {
 
 	cluster *Cluster
 	port    int
-	proc    *process // nil before the first start
+	more    map[string]int // port of each further listener
+	proc    *process       // nil before the first start
 }
 
 // Addr is the broker's host:port for clients.
 func (b *Broker) Addr() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
+
+// ListenerAddr is the host:port of one of Config.Listeners.
+func (b *Broker) ListenerAddr(name string) string { return fmt.Sprintf("127.0.0.1:%d", b.more[name]) }
 
 // Pid is the process id, 0 when the broker does not run.
 func (b *Broker) Pid() int {

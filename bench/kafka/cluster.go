@@ -67,7 +67,7 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // layOut chooses ports and writes each node's configuration.
 func (c *Cluster) layOut() error {
-	ports, err := freePorts(c.cfg.brokers() + 1)
+	ports, err := freePorts(c.cfg.brokers()*(1+len(c.cfg.Listeners)) + 1)
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,11 @@ func (c *Cluster) layOut() error {
 	var seeds []string
 	for i := range c.cfg.brokers() {
 		b := &Broker{ID: int32(i + 1), Dir: filepath.Join(c.dir, fmt.Sprintf("node-%d", i+1)), cluster: c, port: ports[i+1]}
+		b.more = make(map[string]int)
+		for name := range c.cfg.Listeners {
+			b.more[name] = ports[len(ports)-1]
+			ports = ports[:len(ports)-1]
+		}
 		for j := range c.cfg.logDirs() {
 			b.LogDirs = append(b.LogDirs, filepath.Join(b.Dir, fmt.Sprintf("data-%d", j)))
 		}

@@ -17,6 +17,7 @@ type Config struct {
 	HeapMB     int               // -Xmx of each broker; 0 means 320
 	JVMFlags   []string          // more flags for the brokers' JVMs, after the defaults
 	Authorizer bool              // StandardAuthorizer, under which everything without an ACL stays allowed
+	Listeners  map[string]string // further listeners: name to security protocol; what they need goes into Props
 }
 
 func (c Config) brokers() int { return max(c.Brokers, 1) }
@@ -74,6 +75,10 @@ func defaultProps() map[string]string {
 func (c *Cluster) serverProperties(b *Broker) string {
 	p := defaultProps()
 	listeners := "PLAINTEXT://" + b.Addr()
+	for _, name := range slices.Sorted(maps.Keys(c.cfg.Listeners)) {
+		listeners += fmt.Sprintf(",%s://%s", name, b.ListenerAddr(name))
+		p["listener.security.protocol.map"] += fmt.Sprintf(",%s:%s", name, c.cfg.Listeners[name])
+	}
 	p["advertised.listeners"] = listeners
 	p["process.roles"] = "broker"
 	if b.ID == 1 {
