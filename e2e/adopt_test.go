@@ -83,16 +83,14 @@ func checkServed(t *testing.T, src, dst *kafka.Cluster, p tp) {
 	if _, want, err := src.Offsets(t.Context(), p.topic, p.partition, false); err != nil || end != want {
 		t.Errorf("%v: the broker's copy ends at %d, the source at %d: %v", p, end, want, err)
 	}
-	a, doneA, err := openTopic(t, src, p)
+	a, err := openTopic(t, src, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer doneA()
-	b, doneB, err := openTopic(t, dst, p)
+	b, err := openTopic(t, dst, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer doneB()
 	r, err := compare.Compare(a, b, compare.Options{IgnoreEpoch: true})
 	if err != nil {
 		t.Fatal(err)

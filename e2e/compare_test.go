@@ -42,11 +42,10 @@ func compareLive(t *testing.T, src *kafka.Cluster, p tp, mirrorDir string, ignor
 	t.Helper()
 	var result compare.Result
 	eventually(t, 30*time.Second, p.String()+" to be served up to the mirror's end", func() (bool, string) {
-		a, done, err := openTopic(t, src, p)
+		a, err := openTopic(t, src, p)
 		if err != nil {
 			return false, err.Error() // the leader moved
 		}
-		defer done()
 		b, err := compare.OpenDir(mirrorDir)
 		if err != nil {
 			t.Fatal(err)
@@ -66,24 +65,15 @@ func compareLive(t *testing.T, src *kafka.Cluster, p tp, mirrorDir string, ignor
 	return result
 }
 
-// openTopic reads a partition from its leader, from the log start on, as a consumer of uncommitted data. done gives
-// the connections back.
-func openTopic(t *testing.T, c *kafka.Cluster, p tp) (s compare.Source, done func(), err error) {
+// openTopic reads a partition from its leader, from the log start on, as a consumer of uncommitted data.
+func openTopic(t *testing.T, c *kafka.Cluster, p tp) (compare.Source, error) {
 	t.Helper()
 	start, _, err := c.Offsets(t.Context(), p.topic, p.partition, false)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	cl, err := c.NewClient()
-	if err != nil {
-		return nil, nil, err
-	}
-	topic, err := compare.OpenTopic(t.Context(), cl, p.topic, p.partition, compare.Range{From: start, To: compare.End})
-	if err != nil {
-		cl.Close()
-		return nil, nil, err
-	}
-	return topic, cl.Close, nil
+	span := compare.Range{From: start, To: compare.End}
+	return compare.OpenTopic(t.Context(), c.Client(), p.topic, p.partition, span)
 }
 
 // wantWhole wants the mirror to hold all that the source holds from its log start on. What only the mirror has before

@@ -143,12 +143,14 @@ func TestKill_LeavesABatchExactPrefix(t *testing.T) {
 		lifetime := time.Duration(200+rng.IntN(3000)) * time.Millisecond
 		wait(t, lifetime)
 		a.kill()
+		killed := time.Now()
 		checkKilled(t, src, parts, props, ends)
 		mirrored := int64(0)
 		for _, end := range ends {
 			mirrored += end
 		}
-		t.Logf("round %d: killed after %v, %d offsets mirrored", round+1, lifetime, mirrored)
+		t.Logf("round %d: killed after %v, %d offsets mirrored; checked in %v", round+1, lifetime, mirrored,
+			time.Since(killed).Round(time.Millisecond))
 		if t.Failed() {
 			return
 		}

@@ -197,6 +197,9 @@ func (c *Cluster) Bootstrap() string {
 // Admin is the cluster's own admin client.
 func (c *Cluster) Admin() *kadm.Client { return c.admin }
 
+// Client is the cluster's own client, for requests; it lives until Close.
+func (c *Cluster) Client() *kgo.Client { return c.client }
+
 // NewClient returns a franz-go client of the cluster, which the caller closes.
 func (c *Cluster) NewClient(opts ...kgo.Opt) (*kgo.Client, error) {
 	base := []kgo.Opt{kgo.SeedBrokers(strings.Split(c.Bootstrap(), ",")...), kgo.MetadataMinAge(minMetadataAge)}
