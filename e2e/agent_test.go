@@ -200,12 +200,3 @@ func copyTree(t *testing.T, from, to string, skip ...string) {
 		t.Fatal(err)
 	}
 }
-
-// restore replaces a directory by another.
-func restore(t *testing.T, from, to string) {
-	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
-	}
-	copyTree(t, from, to)
-}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -310,54 +311,73 @@ func TestLife_TopicWithoutRightsFailsAloneAndHeals(t *testing.T) {
 	wantEqual(t, src, a, secret, open)
 }
 
-// otherHistory makes the partitions' leader, broker 2, come back without its newest records and write others in their
-// place, as an unclean election does: the copy that becomes leader lacks what the old leader had acknowledged.
-// mirrored is called when the records that will be lost are there; counts says how many others follow. It returns the
-// offset at which the histories part.
-func otherHistory(t *testing.T, src *kafka.Cluster, counts map[tp]int, mirrored func()) int64 {
+// uncleanElection takes from partitions what their leader, broker 2, had acknowledged: the other replica, on broker 1,
+// is away while the records are written, broker 2 is killed before broker 1 is back, and broker 1 is made leader all
+// the same. mirrored is called when the records that will be lost are there; counts says how many others follow them.
+// It returns the offset at which the histories part.
+func uncleanElection(t *testing.T, src *kafka.Cluster, counts map[tp]int, mirrored func()) int64 {
 	t.Helper()
 	const common, lost = 10, 10 // batches of three records
-	b := src.Broker(2)
-	old := t.TempDir()
+	ctx, stays, dies := t.Context(), src.Broker(1), src.Broker(2)
 	for p := range counts {
-		createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{b.ID}}})
-		write(t, src, p, common)
-		copyTree(t, b.PartitionDir(p.topic, p.partition), p.dir(old), ".index", ".timeindex", ".snapshot")
-		write(t, src, p, lost)
+		createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{dies.ID, stays.ID}}})
+		writePlain(t, src, p, common*3)
+	}
+	if err := stays.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for p := range counts {
+		alone := func(s kafka.PartitionState) bool { return len(s.ISR) == 1 && s.Leader == dies.ID }
+		if _, err := src.AwaitPartition(ctx, p.topic, p.partition, "led by broker 2 alone", alone); err != nil {
+			t.Fatal(err)
+		}
+		writePlain(t, src, p, lost*3)
 	}
 	mirrored()
-	if err := b.Kill(); err != nil {
+	if err := errors.Join(dies.Kill(), stays.Start(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	for p := range counts {
-		restore(t, p.dir(old), b.PartitionDir(p.topic, p.partition))
-	}
-	if err := b.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	producer, err := src.NewProducer(kafka.ProducerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer producer.Close()
 	for p, n := range counts {
-		for range n {
-			if err := producer.Send(t.Context(), p.topic, 0, kgo.KeyStringRecord("other", "history")); err != nil {
-				t.Fatal(err)
-			}
+		leaderless := func(s kafka.PartitionState) bool { return s.Leader < 0 }
+		if _, err := src.AwaitPartition(ctx, p.topic, p.partition, "without a leader", leaderless); err != nil {
+			t.Fatal(err)
 		}
+		if _, err := src.ElectUnclean(ctx, p.topic, p.partition); err != nil {
+			t.Fatal(err)
+		}
+		writePlain(t, src, p, n)
+	}
+	if err := dies.Start(ctx); err != nil {
+		t.Fatal(err)
 	}
 	return 3 * common
 }
 
-// TestLife_DivergedMirrorFailsWithBothEpochsAndIsCutOnlyWhenAllowed gives the source another history, shorter and
-// longer than the mirror's. One agent keeps what it has and says where the histories part; the other one may cut.
+// writePlain sends n records one by one, by a producer without an id: with the controller away none can be had.
+func writePlain(t *testing.T, src *kafka.Cluster, p tp, n int) {
+	t.Helper()
+	producer, err := src.NewProducer(kafka.ProducerConfig{Plain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	for i := range n {
+		record := kgo.KeyStringRecord(fmt.Sprint(i), time.Now().String())
+		if err := producer.Send(t.Context(), p.topic, p.partition, record); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLife_DivergedMirrorFailsWithBothEpochsAndIsCutOnlyWhenAllowed gives the source, by unclean elections, other
+// histories, one shorter and one longer than the mirror's. One agent keeps what it has and says where they part; two
+// others, of either epoch policy, may cut.
 func TestLife_DivergedMirrorFailsWithBothEpochsAndIsCutOnlyWhenAllowed(t *testing.T) {
 	src := source(t)
 	shorter, longer := tp{"life-other-shorter", 0}, tp{"life-other-longer", 0}
 	var keeps *agent
 	var cuts []*agent
-	parting := otherHistory(t, src, map[tp]int{shorter: 12, longer: 50}, func() {
+	parting := uncleanElection(t, src, map[tp]int{shorter: 12, longer: 50}, func() {
 		keeps = startAgent(t, agentProps(src, t.TempDir(), "preserve", "life-other-.*"))
 		for _, policy := range []string{"preserve", "rebase"} {
 			props := agentProps(src, t.TempDir(), policy, "life-other-.*")
