@@ -252,7 +252,7 @@ func (c *Conn) authenticate(ctx context.Context) error {
 		}
 		resp := &SaslAuthenticateResponse{}
 		if err := c.exchange(&SaslAuthenticateRequest{AuthBytes: token}, resp, version); err != nil {
-			return err
+			return fmt.Errorf("while authenticating: %w", err)
 		}
 		if resp.ErrorCode != CodeNone {
 			return KafkaError{Code: resp.ErrorCode, Message: deref(resp.ErrorMessage)}
