@@ -133,19 +133,19 @@ func (l *Log) cutEpochs(end int64) error {
 }
 
 // findConstant reads what EpochRebase stamps off the batches, where the file that tells it is lost: the newest epoch of
-// before the binding, or that of the first batch, which is stamped where none of before is left.
+// before the binding. A batch of after may not be stamped yet; where none of before is left, it is 0.
 func (ld *loader) findConstant() error {
 	e := ld.l.epochs
 	if ld.epochsLost == nil || e.policy != EpochRebase {
 		return nil
 	}
-	from, first := e.source.history.Load().from, true
+	from := e.source.history.Load().from
 	for _, s := range ld.list {
 		err := s.eachHead(s.base, func(m *batchMeta, _ Batch) error {
-			if !first && e.bound() && m.LastOffset >= from {
+			if e.bound() && m.LastOffset >= from {
 				return io.EOF
 			}
-			e.constant, first = max(e.constant, m.epoch), false
+			e.constant = max(e.constant, m.epoch)
 			return nil
 		})
 		if err != nil {
