@@ -29,7 +29,7 @@
 //   - Open transactions are linked in the order of their first offsets, which is the order they opened in.
 //   - Expiry counts from the newest timestamp of the log, never from this host's clock.
 //
-// A producer takes 64 bytes and its place in a map, about 110 MB for a million of them; its entry in a snapshot 46 bytes.
+// A producer takes 64 bytes and its place in a map, about 110 MB for a million of them; in a snapshot it has 46 bytes.
 //
 // # Concurrency
 //

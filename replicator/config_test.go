@@ -221,14 +221,18 @@ func TestReadConfig_ReadsJavaPropertiesWithoutExpansion(t *testing.T) {
 func TestClientConfig_SecretsAppearInNoErrorAndNoText(t *testing.T) {
 	const secret = "hunter2-very-secret"
 	for name, more := range map[string][]string{
-		"fine": {"sasl.mechanism", "PLAIN", "sasl.jaas.config",
-			`org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="` + secret + `";`},
+		"fine": {
+			"sasl.mechanism", "PLAIN", "sasl.jaas.config",
+			`org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="` + secret + `";`,
+		},
 		"no semicolon":  {"sasl.mechanism", "PLAIN", "sasl.jaas.config", `M required username="u" password="` + secret + `"`},
 		"open quote":    {"sasl.mechanism", "PLAIN", "sasl.jaas.config", `M required username="u" password="` + secret + `;`},
 		"no assignment": {"sasl.mechanism", "PLAIN", "sasl.jaas.config", `M required ` + secret + `;`},
 		"bad mechanism": {"sasl.mechanism", "GSSAPI", "sasl.jaas.config", `M required password="` + secret + `";`},
-		"bad key": {"ssl.keystore.type", "PEM", "security.protocol", "SASL_SSL",
-			"ssl.keystore.key", secret, "ssl.keystore.certificate.chain", secret, "ssl.key.password", secret},
+		"bad key": {
+			"ssl.keystore.type", "PEM", "security.protocol", "SASL_SSL",
+			"ssl.keystore.key", secret, "ssl.keystore.certificate.chain", secret, "ssl.key.password", secret,
+		},
 	} {
 		props := minimal("mirror.dr.security.protocol", "SASL_PLAINTEXT")
 		for i := 0; i < len(more); i += 2 {
