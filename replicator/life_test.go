@@ -455,6 +455,39 @@ func TestEpochs_LostFromTheDirectoryAreComparedAndRestored(t *testing.T) {
 	}
 }
 
+func TestEpochs_AreRestoredInAsManyQuestionsAsThereAreEpochs(t *testing.T) {
+	const high = 1 << 30
+	s := newTestSource(t)
+	p := s.addTopic("t", 1).partitions[0]
+	s.update(func() {
+		p.startEpoch(5)
+		p.append(withEpoch(dataBatch(0, 10), 5))
+		p.startEpoch(5000)
+		p.append(withEpoch(dataBatch(10, 10), 5000))
+		p.startEpoch(high)
+		p.append(withEpoch(dataBatch(20, 10), high))
+	})
+	dir := t.TempDir()
+	a := startAgent(t, s, dir, nil)
+	a.awaitEnd(t, "t", 0, 30)
+	a.stop()
+	if err := os.Remove(filepath.Join(dir, "t-0", "source-leader-epoch-checkpoint")); err != nil {
+		t.Fatal(err)
+	}
+	before := s.epochQuestions()
+	s.update(func() { p.append(withEpoch(dataBatch(30, 10), high)) })
+	b := startAgent(t, s, dir, nil)
+	b.awaitEnd(t, "t", 0, 40)
+	log := b.logs.get(segment.TopicPartition{Topic: "t"}).open()
+	want := []segment.EpochEntry{{Epoch: 5, StartOffset: 0}, {Epoch: 5000, StartOffset: 10}, {Epoch: high, StartOffset: 20}}
+	if got := log.SourceEpochEntries(); !slices.Equal(got, want) {
+		t.Errorf("source epochs %v, want %v", got, want)
+	}
+	if n := s.epochQuestions() - before; n < 3 || n > 6 {
+		t.Errorf("%d questions for three epochs", n)
+	}
+}
+
 func TestDirectory_OfOtherRecordsIsRefusedWithTheSharedEnd(t *testing.T) {
 	s, topic := tenBatches(t)
 	dir := t.TempDir()

@@ -259,13 +259,17 @@ func mismatch(bound, want segment.SourceID) *failure {
 		bound.TopicID, want.TopicID)
 }
 
-// restoreEpochs asks the source for the history of leader epochs of the range we hold, for a log that lost it.
+// epochRounds bounds how many leader epochs are asked for: a history this long is not one of elections.
+const epochRounds = 10_000
+
+// restoreEpochs asks the source for the history of leader epochs of the range we hold, for a log that lost it: from the
+// newest epoch down, each answer naming the epoch to look below, so that the rounds are the epochs there are.
 func (f *fetcher) restoreEpochs(ctx context.Context, p *partition) (why *failure, stale bool, err error) {
-	log := p.feed.log
-	end := log.LogEndOffset()
-	var entries []segment.EpochEntry
-	next := int64(0) // the offset that the epoch found next begins at
-	for epoch := int32(0); next < end; {
+	start, end := p.feed.log.LogStartOffset(), p.feed.log.LogEndOffset()
+	var entries []segment.EpochEntry // newest first
+	upper := fetchwire.OffsetForLeaderResult{LeaderEpoch: -1}
+	epoch := max(p.leaderEpoch.Load(), 0)
+	for range epochRounds {
 		answer, err := f.epochEnd(ctx, p, epoch)
 		if err != nil {
 			return nil, false, err
@@ -274,29 +278,35 @@ func (f *fetcher) restoreEpochs(ctx context.Context, p *partition) (why *failure
 			why, stale = f.codeFailure(answer.ErrorCode)
 			return why, stale, nil
 		}
-		newest := p.leaderEpoch.Load()
-		switch {
-		case answer.EndOffset > next && answer.LeaderEpoch >= 0:
-			entries = append(entries, segment.EpochEntry{Epoch: answer.LeaderEpoch, StartOffset: next})
-			next = answer.EndOffset
-		case epoch >= newest:
+		// An epoch that ends where the one above it does is below the first: the leader knows none of that name.
+		begins := max(answer.EndOffset, start)
+		known := upper.LeaderEpoch >= 0 && answer.EndOffset < upper.EndOffset
+		if known && begins < end {
+			entries = append(entries, segment.EpochEntry{Epoch: upper.LeaderEpoch, StartOffset: begins})
+		}
+		if answer.LeaderEpoch < 0 || answer.EndOffset <= start || upper.LeaderEpoch >= 0 && !known {
+			slices.Reverse(entries)
 			return nil, false, f.keepEpochs(p, entries)
 		}
-		epoch = max(epoch, answer.LeaderEpoch) + 1
+		if answer.LeaderEpoch > epoch {
+			return failf(CauseProtocol, "asked for leader epoch %d the source answers with %d", epoch, answer.LeaderEpoch),
+				false, nil
+		}
+		upper, epoch = answer, answer.LeaderEpoch-1
+		if epoch < 0 {
+			slices.Reverse(entries)
+			entries = append([]segment.EpochEntry{{Epoch: 0, StartOffset: start}}, entries...)
+			return nil, false, f.keepEpochs(p, entries)
+		}
 	}
-	return nil, false, f.keepEpochs(p, entries)
+	return failf(CauseProtocol, "the source names more than %d leader epochs below %d", epochRounds, end), false, nil
 }
 
 func (f *fetcher) keepEpochs(p *partition, entries []segment.EpochEntry) error {
 	log := p.feed.log
-	start := log.LogStartOffset()
-	for len(entries) > 1 && entries[1].StartOffset <= start {
-		entries = entries[1:]
-	}
 	if len(entries) == 0 {
 		return nil
 	}
-	entries[0].StartOffset = max(entries[0].StartOffset, start)
 	if err := log.Bind(*p.identity.Load()); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ type testSource struct {
 	// mangle, if set, may change an answer's frame; a frame it made shorter is sent and the connection closed.
 	mangle func(frame []byte, h fetchwire.RequestHeader) []byte
 	repeat bool // say every partition of a fetch answer twice
+	epochs int  // OffsetForLeaderEpoch requests seen
 }
 
 // testTopic is a topic of a testSource.
@@ -127,6 +128,13 @@ func (s *testSource) fetches(p *testPartition) []fetchwire.FetchPartition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(p.asked)
+}
+
+// epochQuestions is how many OffsetForLeaderEpoch requests were seen.
+func (s *testSource) epochQuestions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epochs
 }
 
 // disconnect closes every connection.
@@ -373,6 +381,7 @@ func (s *testSource) listOffsets(req *fetchwire.ListOffsetsRequest) *fetchwire.L
 }
 
 func (s *testSource) leaderEpochs(req *fetchwire.OffsetForLeaderEpochRequest) *fetchwire.OffsetForLeaderEpochResponse {
+	s.epochs++
 	resp := &fetchwire.OffsetForLeaderEpochResponse{}
 	for _, topic := range req.Topics {
 		out := fetchwire.OffsetForLeaderTopicResult{Topic: topic.Topic}
