@@ -69,6 +69,10 @@ type stateWrite struct {
 
 var stateTopicPartition = segment.TopicPartition{Topic: stateTopic}
 
+// stateTopicID is the id under which the state log is bound to its own cluster: recovery takes a hole in a bound log
+// for lost data and cuts behind it, where it would let one stand in a log that may have been compacted.
+var stateTopicID = segment.TopicID{15: 16}
+
 func stateLogConfig() segment.Config {
 	cfg := segment.DefaultConfig()
 	cfg.SegmentBytes = stateSegmentBytes
@@ -105,6 +109,9 @@ func (s *stateLog) reopen() error {
 		return err
 	}
 	logRecovery(s.logger, stateTopicPartition, report)
+	if err := log.Bind(segment.SourceID{ClusterID: s.dir.ClusterID(), TopicID: stateTopicID}); err != nil {
+		return errors.Join(err, log.Close())
+	}
 	table := map[string]*mirrorRecord{}
 	if err := replayState(log, table); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", log.Dir(), err), log.Close())
