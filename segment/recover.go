@@ -267,6 +267,7 @@ func (ld *loader) recover(first int) error {
 	for i := first; i < len(ld.list); i++ {
 		if i > first {
 			ld.next = max(ld.next, ld.list[i].base) // an empty segment behind a gap ends the log at its base
+			ld.l.expireProducers(ld.list[i-1].maxMs)
 			if err := ld.l.writeSnapshot(ld.list[i].base); err != nil {
 				return err
 			}
@@ -381,9 +382,29 @@ func (l *Log) reloadProducers(end int64) (bad []error, err error) {
 		if err := l.replay(list[i], from, end); err != nil {
 			return bad, fmt.Errorf("segment %d: producer state: %w", list[i].base, err)
 		}
+		if i+1 < len(list) && list[i+1].base <= end {
+			newestMs, err := l.largestTimestamp(list[i])
+			if err != nil {
+				return bad, fmt.Errorf("segment %d: producer state: %w", list[i].base, err)
+			}
+			l.expireProducers(newestMs)
+		}
 	}
 	l.psm.SetMapEndOffset(end)
 	return bad, nil
+}
+
+// largestTimestamp is that of a sealed segment, from the final entry of its time index; noTimestamp where it has none.
+func (l *Log) largestTimestamp(s *Segment) (int64, error) {
+	x, err := s.index(l.cfg.indexMax())
+	if err != nil {
+		return noTimestamp, err
+	}
+	last, ok := x.times.Last()
+	if !ok {
+		return noTimestamp, nil
+	}
+	return last.TimestampMs, nil
 }
 
 // replay applies the batches of one segment in [from, end) to the producer state.

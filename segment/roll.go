@@ -55,6 +55,7 @@ func (l *Log) roll(base, staged int64) error {
 // ErrNoSpace has undone everything.
 func (l *Log) startSegment(old *Segment, base, staged int64) (*Segment, error) {
 	s := newSegment(l.dir, base, l.cfg.open)
+	l.expireProducers(old.maxMs)
 	err := l.writeSnapshot(base)
 	if err == nil {
 		err = s.create(&l.cfg, staged)
@@ -229,6 +230,11 @@ func (l *Log) dropTail() error {
 	s.tail = tailMap{file: f, reserved: s.size.Load()}
 	return nil
 }
+
+// expireProducers forgets, where a segment ends, the producers that are idle by that segment's largest timestamp.
+// Every roll does, and so do recovery, reload and Check where they pass the same place: the state stays what a replay
+// from zero makes it, and bounded by the producers of a day.
+func (l *Log) expireProducers(newestMs int64) { l.psm.Expire(newestMs, l.cfg.ProducerExpiryMs) }
 
 // writeSnapshot writes the producer state as of offset; Flush makes it durable.
 func (l *Log) writeSnapshot(offset int64) error {
