@@ -23,14 +23,14 @@ func named(req *FetchRequest) (list []string) {
 			list = append(list, fmt.Sprintf("%s/%d-%d@%d", t.Topic, t.TopicID[0], p.Partition, p.FetchOffset))
 		}
 	}
+	var forgotten []string // in no particular order
 	for _, t := range req.Forgotten {
-		parts := slices.Clone(t.Partitions)
-		slices.Sort(parts)
-		for _, p := range parts {
-			list = append(list, fmt.Sprintf("-%s/%d-%d", t.Topic, t.TopicID[0], p))
+		for _, p := range t.Partitions {
+			forgotten = append(forgotten, fmt.Sprintf("-%s/%d-%d", t.Topic, t.TopicID[0], p))
 		}
 	}
-	return list
+	slices.Sort(forgotten)
+	return append(list, forgotten...)
 }
 
 // step is one round of a session: what is wanted, what the request must say, and the broker's answer.
