@@ -30,7 +30,7 @@ func adopt(t *testing.T, b *kafka.Broker, dir string, as tp, skip ...string) {
 // createAdopted creates a topic whose partitions lie prepared in broker 1's log dir.
 func createAdopted(t *testing.T, c *kafka.Cluster, topic string, partitions int) {
 	t.Helper()
-	configs := map[string]string{"retention.ms": "-1", "index.interval.bytes": "1024"}
+	configs := map[string]string{"retention.ms": "-1", "index.interval.bytes": fmt.Sprint(liveIndexInterval)}
 	spec := kafka.TopicSpec{Name: topic, Configs: configs}
 	for range partitions {
 		spec.Assignment = append(spec.Assignment, []int32{1})

@@ -10,6 +10,7 @@ import (
 
 	"segmirror/bench/kafka"
 	"segmirror/compare"
+	"segmirror/segment"
 )
 
 // compareLogs walks the source's and the mirror's partition directories and wants every batch of the common range
@@ -96,6 +97,21 @@ func wantPrefix(t *testing.T, p tp, r compare.Result) {
 	if !r.HeadOnlyA.Empty() && r.Batches > 0 || !r.TailOnlyB.Empty() {
 		t.Errorf("%v: not a prefix: offsets only in the source before %v, only in the mirror after %v",
 			p, r.HeadOnlyA, r.TailOnlyB)
+	}
+}
+
+// checkDir wants every index, the leader epochs and the producer snapshot of a closed mirror to be what a rebuild from
+// its .log files makes.
+func checkDir(t *testing.T, p tp, logDir string, interval int32) {
+	t.Helper()
+	cfg := segment.DefaultConfig()
+	cfg.IndexIntervalBytes = interval
+	findings, err := segment.CheckDir(p.dir(logDir), cfg)
+	if err != nil {
+		t.Errorf("%v: %v", p, err)
+	}
+	for _, f := range findings {
+		t.Errorf("%v: %v", p, f)
 	}
 }
 

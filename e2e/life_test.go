@@ -14,6 +14,7 @@ import (
 
 	"segmirror/bench/kafka"
 	"segmirror/replicator"
+	"segmirror/segment"
 )
 
 // createTopic creates a topic that the test's end deletes.
@@ -48,6 +49,7 @@ func wantEqual(t *testing.T, src *kafka.Cluster, a *agent, parts ...tp) {
 	a.stop()
 	for _, p := range parts {
 		wantWhole(t, src, p, compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), a.rebased))
+		checkDir(t, p, a.dir, segment.DefaultConfig().IndexIntervalBytes)
 	}
 }
 

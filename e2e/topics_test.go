@@ -15,6 +15,9 @@ type kind struct {
 	configs map[string]string
 }
 
+// liveIndexInterval is the topics' index.interval.bytes, less than Kafka's default so that indexes have many entries.
+const liveIndexInterval = 1024
+
 // kinds are the topics of a live source, each named prefix-<kind>: every codec, producers without ids, transactions,
 // compaction (which does not run before it is told to), LogAppendTime, deleted records, and one that stays empty.
 func kinds(prefix string) []kind {
@@ -52,7 +55,7 @@ func createKinds(t *testing.T, src *kafka.Cluster, all []kind) []tp {
 	var parts []tp
 	for i, k := range all {
 		spec := kafka.TopicSpec{Name: k.live.Name, Configs: map[string]string{
-			"segment.bytes": "1048576", "index.interval.bytes": "1024", "file.delete.delay.ms": "1000",
+			"segment.bytes": "1048576", "index.interval.bytes": fmt.Sprint(liveIndexInterval), "file.delete.delay.ms": "1000",
 		}}
 		for key, value := range k.configs {
 			spec.Configs[key] = value
