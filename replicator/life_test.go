@@ -230,8 +230,8 @@ func TestSource_ThatIsAwayFailsItsPartitionsAndSaysSo(t *testing.T) {
 	src.createTopic(t, "orders", 2)
 	src.produce(t, "orders", 0, 20)
 	dir := t.TempDir()
-	props := src.properties(dir)
-	a := runAgent(t, props)
+	// A broker that ends may leave a connection open and say nothing more on it.
+	a := runAgent(t, src.properties(dir, "mirror.dr.mirror.socket.timeout.ms", "500"))
 	a.awaitEnd(t, "orders", 0, 20)
 	src.Close()
 	for i := range int32(2) {
