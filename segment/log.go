@@ -32,10 +32,10 @@ type Log struct {
 
 	// atomic
 	logOffsets
-	segments    atomic.Pointer[segmentList]
-	truncations atomic.Int64 // counts them, so that a flush begun before one does not count
-	emptying    atomic.Bool  // the listed file is removed, on the way to a new beginning
-	failure     atomic.Pointer[error]
+	segments atomic.Pointer[segmentList]
+	cutCounts
+	emptying atomic.Bool // the listed file is removed, on the way to a new beginning
+	failure  atomic.Pointer[error]
 
 	// guarded by mu
 	mu        sync.Mutex
@@ -57,6 +57,12 @@ type logState struct {
 	closed  bool
 	settled bool // they are what an orderly stop leaves
 	lowered bool // the recovery point is below the one in the checkpoint file; it must get there before new bytes
+}
+
+// cutCounts tell a flush and a reader that a truncation came between.
+type cutCounts struct {
+	truncations atomic.Int64 // counts them, so that a flush begun before one does not count
+	cuts        atomic.Int64 // odd while a truncation cuts files, so that a reader that meets one looks again
 }
 
 // flushMark is what the last Flush made durable, and before which truncation.

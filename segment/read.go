@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 
@@ -129,17 +130,43 @@ func (s *Slice) Release() error {
 // ErrOffsetOutOfRange is an offset below the log start or above the log end. Any goroutine. Kafka: UnifiedLog.read.
 func (l *Log) Read(offset int64, maxBytes int, iso Isolation) (*Slice, error) {
 	for {
-		before, list := l.truncations.Load(), l.segments.Load()
+		seen := l.sight()
 		slice, err := l.readOnce(offset, maxBytes, iso)
-		if before == l.truncations.Load() && (err == nil || list == l.segments.Load()) {
+		if !l.overtaken(seen, err) {
 			return slice, err
 		}
-		if slice != nil { // a truncation or deletion came between: look again
+		if slice != nil {
 			if err := slice.Release(); err != nil {
 				return nil, l.wrap(err)
 			}
 		}
+		runtime.Gosched()
 	}
+}
+
+// sight is what a reader notes before it looks, to tell afterwards whether the log was cut meanwhile.
+type sight struct {
+	truncations, cuts int64
+	list              *segmentList
+}
+
+func (l *Log) sight() sight {
+	return sight{truncations: l.truncations.Load(), cuts: l.cuts.Load(), list: l.segments.Load()}
+}
+
+// overtaken says that a reader that ended with err must look again: a truncation came between, or files were cut or
+// deleted under it. What the offsets alone refuse holds also while files are being cut.
+func (l *Log) overtaken(seen sight, err error) bool {
+	if seen.truncations != l.truncations.Load() {
+		return true
+	}
+	if err == nil || l.Failed() != nil {
+		return false
+	}
+	if seen.list != l.segments.Load() {
+		return true
+	}
+	return !errors.Is(err, ErrOffsetOutOfRange) && (seen.cuts%2 != 0 || seen.cuts != l.cuts.Load())
 }
 
 func (l *Log) readOnce(offset int64, maxBytes int, iso Isolation) (*Slice, error) {
@@ -315,6 +342,17 @@ func (l *Log) abortedIn(list segmentList, offset, upper int64) ([]index.AbortedT
 // OffsetForTimestamp finds the base offset of the first batch with a record at or after timestampMs, and that batch's
 // largest timestamp; false when there is none. Any goroutine. Kafka: UnifiedLog.fetchOffsetByTimestamp.
 func (l *Log) OffsetForTimestamp(timestampMs int64) (offset, maxMs int64, ok bool, err error) {
+	for {
+		seen := l.sight()
+		offset, maxMs, ok, err = l.offsetForTimestamp(timestampMs)
+		if !l.overtaken(seen, err) {
+			return offset, maxMs, ok, err
+		}
+		runtime.Gosched()
+	}
+}
+
+func (l *Log) offsetForTimestamp(timestampMs int64) (offset, maxMs int64, ok bool, err error) {
 	for _, s := range l.list() {
 		size := s.size.Load()
 		if size == 0 {

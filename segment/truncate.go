@@ -51,7 +51,7 @@ func (l *Log) TruncateTo(offset int64) (TruncateInfo, error) {
 	if err := l.lower(cut.end, min(l.logStart.Load(), cut.end), list[:i+1], cut.pos); err != nil {
 		return info, err
 	}
-	return info, l.failIf(l.cutFiles(list, i, cut))
+	return info, l.cutDone(l.cutFiles(list, i, cut))
 }
 
 // cutPoint is where a segment is cut, and the log end that is left.
@@ -92,6 +92,7 @@ func (l *Log) findCut(s *Segment, offset int64) (cutPoint, error) {
 func (l *Log) lower(end, start int64, keep segmentList, pos int64) error {
 	gone := l.list()[len(keep)-1:]
 	l.settled = false
+	l.cuts.Add(1)
 	l.truncations.Add(1)
 	l.highWatermark.Store(min(l.highWatermark.Load(), end))
 	l.lastStable.Store(min(l.lastStable.Load(), end))
@@ -194,7 +195,7 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) (TruncateInfo, error) {
 	if err := l.lower(min(first.base, offset), offset, list[:1], 0); err != nil {
 		return info, err
 	}
-	return info, l.failIf(l.startAnew(list, offset))
+	return info, l.cutDone(l.startAnew(list, offset))
 }
 
 // startAnew removes every file and creates the first segment at offset. The highest go first, so that a crash leaves
@@ -242,6 +243,13 @@ func (l *Log) startAnew(list segmentList, offset int64) error {
 	l.lastStable.Store(offset)
 	l.recoveryPoint.Store(offset)
 	return l.persist()
+}
+
+// cutDone ends what lower began.
+func (l *Log) cutDone(err error) error {
+	err = l.failIf(err)
+	l.cuts.Add(1)
+	return err
 }
 
 // failIf poisons the log with err, which came after something was changed.
