@@ -214,6 +214,17 @@ func (f *fetcher) compareTail(ctx context.Context, p *partition) (why *failure, 
 		why, stale = f.codeFailure(theirs.ErrorCode)
 		return why, stale, nil
 	}
+	last, err := f.listOffsets(ctx, []*partition{p}, fetchwire.TimestampLatest)
+	if err != nil {
+		return nil, false, err
+	}
+	if l := last[p.tp]; l.ErrorCode != fetchwire.CodeNone {
+		why, stale = f.codeFailure(l.ErrorCode)
+		return why, stale, nil
+	} else if l.Offset < end { // what is absent does not differ: it may come back
+		return failf(CauseSourceShorter, "the source holds [%d, %d), the mirror [%d, %d): nothing was cut",
+			theirs.Offset, l.Offset, start, end), false, nil
+	}
 	if theirs.Offset >= end { // nothing is left to compare: the gap policy decides at the first fetch
 		return nil, false, nil
 	}

@@ -210,6 +210,9 @@ func TestSource_AShorterSourceNeverShortensItsMirror(t *testing.T) {
 	before := s.bytes(topic.partitions[0])
 	s.update(func() { topic.partitions[0].batches, topic.partitions[0].end = topic.partitions[0].batches[:5], 50 })
 	a.awaitFailed(t, "t", 0, CauseSourceShorter, 100)
+	tries := a.partition("t", 0).Attempts
+	await(t, patience, "it is looked at again", func() bool { return a.partition("t", 0).Attempts >= tries+3 })
+	a.awaitFailed(t, "t", 0, CauseSourceShorter, 100)
 	// Other records where ours were, in the same epoch: no epoch tells, the batches do.
 	s.update(func() {
 		for i := int64(5); i < 12; i++ {
