@@ -130,13 +130,6 @@ func TestKill_LeavesABatchExactPrefix(t *testing.T) {
 	all := slices.DeleteFunc(kinds("kill"), func(k kind) bool { return strings.HasSuffix(k.live.Name, "trimmed") })
 	for i := range all {
 		all[i].live.ValueBytes, all[i].live.Interval = 0, 50*time.Millisecond // little: after each kill all is read again
-		// The agent recovers with its own index interval before it has asked the source for the topic's: both are
-		// Kafka's default here, so that each index is held against a rebuild.
-		all[i].configs = maps.Clone(all[i].configs)
-		if all[i].configs == nil {
-			all[i].configs = map[string]string{}
-		}
-		all[i].configs["index.interval.bytes"] = fmt.Sprint(segment.DefaultConfig().IndexIntervalBytes)
 	}
 	parts := createKinds(t, src, all)
 	live := startLive(t, src, all)
@@ -299,7 +292,7 @@ func finish(t *testing.T, src *kafka.Cluster, parts []tp, props map[string]strin
 	for _, p := range parts {
 		r := compareLogs(t, p, p.leaderDir(t, src), p.dir(a.dir), a.rebased)
 		wantWhole(t, src, p, r)
-		checkDir(t, p, a.dir, segment.DefaultConfig().IndexIntervalBytes)
+		checkDir(t, p, a.dir, liveIndexInterval)
 		total.Batches, total.Bytes = total.Batches+r.Batches, total.Bytes+r.Bytes
 	}
 	t.Logf("whole: %d batches, %d bytes", total.Batches, total.Bytes)

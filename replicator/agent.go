@@ -100,10 +100,11 @@ func (a *Agent) stateDir() *segment.LogDir {
 	return a.logs.dirs[0].dir
 }
 
-// storedConfig returns what each partition found at start is opened with: the agent's defaults, and the epoch policy
-// of the mirror that holds it.
+// storedConfig returns what each partition found at start is opened with: the shape and the epoch policy it had when
+// its state was last stored, the agent's defaults where nothing was.
 func (a *Agent) storedConfig() func(segment.TopicPartition) segment.Config {
 	policies := map[segment.TopicPartition]EpochPolicy{}
+	shapes := map[segment.TopicPartition]logShape{}
 	for i := range a.cfg.Mirrors {
 		m := &a.cfg.Mirrors[i]
 		stored := a.states.mirror(m.Name)
@@ -111,12 +112,12 @@ func (a *Agent) storedConfig() func(segment.TopicPartition) segment.Config {
 		if stored.epochPolicy != EpochPolicyDefault {
 			policy = stored.epochPolicy
 		}
-		for tp := range stored.partitions {
-			policies[tp] = policy
+		for tp, p := range stored.partitions {
+			policies[tp], shapes[tp] = policy, p.shape
 		}
 	}
 	return func(tp segment.TopicPartition) segment.Config {
-		return a.cfg.Log.segmentConfig(policies[tp], a.cutDirOf(tp))
+		return shapes[tp].apply(a.cfg.Log.segmentConfig(policies[tp], a.cutDirOf(tp)))
 	}
 }
 

@@ -414,7 +414,10 @@ func rebind(log *segment.Log, id segment.SourceID) error {
 func (m *mirror) configure(p *partition) {
 	if p.config.Load() == nil || p.desk.configured != p.topic.config {
 		cfg := p.topic.config.apply(m.agent.cfg.Log.segmentConfig(m.board.policy, m.agent.cutDirOf(p.tp)))
-		p.config.Store(&cfg)
+		old := p.config.Swap(&cfg)
+		if old != nil && shapeOf(old) != shapeOf(&cfg) && p.state() == StateMirroring {
+			m.changedState(p)
+		}
 		p.desk.configured = p.topic.config
 	}
 	id := segment.SourceID{ClusterID: m.board.clusterID, TopicID: p.topic.id}
@@ -545,7 +548,14 @@ func (m *mirror) fail(p *partition, why *failure) {
 		m.logger.Error("not tried again", topicAttr(p.tp), partitionAttr(p.tp), slog.Int("attempts", attempts-1),
 			slog.String("cause", why.cause.String()), slog.String("remedy", why.cause.remedy()))
 	}
-	if !p.desk.changed && !same {
+	if !same {
+		m.changedState(p)
+	}
+}
+
+// changedState queues what the state log is to hold of a partition.
+func (m *mirror) changedState(p *partition) {
+	if !p.desk.changed {
 		p.desk.changed = true
 		m.changed = append(m.changed, p)
 	}

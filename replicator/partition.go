@@ -169,6 +169,9 @@ func (p *partition) record() StateRecord {
 		Type: recordPartitionState, Mirror: p.mirror.cfg.Name, Topic: p.tp.Topic, Partition: p.tp.Partition,
 		State: p.state(),
 	}
+	if cfg := p.config.Load(); cfg != nil {
+		r.Shape = shapeOf(cfg)
+	}
 	if f := p.stats.failure.Load(); f != nil {
 		r.Cause, r.Text, r.Attempts = f.cause, f.text, p.stats.attempts.Load()
 	}

@@ -28,6 +28,7 @@ type partitionRecord struct {
 	cause    Cause
 	attempts int
 	text     string
+	shape    logShape
 	lost     []LostSpan
 	epoch    *LastMirrorEpoch
 }
@@ -183,6 +184,9 @@ func applyState(table map[string]*mirrorRecord, r *StateRecord) {
 	case recordPartitionState:
 		p := m.partition(r.Topic, r.Partition)
 		p.state, p.cause, p.attempts, p.text = r.State, r.Cause, int(r.Attempts), r.Text
+		if r.Shape != (logShape{}) {
+			p.shape = r.Shape
+		}
 	case recordLostRange:
 		p := m.partition(r.Topic, r.Partition)
 		p.lost = appendLost(p.lost, r.Lost)
@@ -414,7 +418,7 @@ func stateRecords(table map[string]*mirrorRecord) []StateRecord {
 func (p *partitionRecord) stateRecord(mirror string, tp segment.TopicPartition) StateRecord {
 	return StateRecord{
 		Type: recordPartitionState, Mirror: mirror, Topic: tp.Topic, Partition: tp.Partition, State: p.state,
-		Cause: p.cause, Attempts: int32(p.attempts), Text: p.text,
+		Cause: p.cause, Attempts: int32(p.attempts), Text: p.text, Shape: p.shape,
 	}
 }
 

@@ -47,6 +47,9 @@ func genStateRecord(t *rapid.T) StateRecord {
 			r.Cause = rapid.SampledFrom([]Cause{CauseIO, CauseDiverged}).Draw(t, "cause")
 			r.Attempts, r.Text = rapid.Int32Range(0, 99).Draw(t, "attempts"), rapid.String().Draw(t, "text")
 		}
+		if rapid.Bool().Draw(t, "shaped") {
+			r.Shape = logShape{rapid.Int32Range(61, 1<<30).Draw(t, "segment"), 7, rapid.Int32().Draw(t, "interval"), 9}
+		}
 	case recordLostRange:
 		r.Topic, r.Partition = topic.Draw(t, "topic"), partition.Draw(t, "partition")
 		from := rapid.Int64Range(0, 1<<40).Draw(t, "from")

@@ -17,6 +17,7 @@ import (
 //	                     tag 0: LastMirroredEnd int64 } }
 //	   2  mirror         TopicName string, Partition int32, State int8,
 //	                     tag 0: Cause int8, Attempts int32, Text string (FAILED only)
+//	                     tag 1: SegmentBytes int32, SegmentMs int64, IndexIntervalBytes int32, SegmentIndexBytes int32
 //	1200  mirror         TopicName string, Partition int32, From int64, To int64, AtMs int64
 //	1201  mirror         SourceClusterId string, EpochPolicy int8
 //
@@ -45,12 +46,39 @@ type StateRecord struct {
 	Cause     Cause
 	Attempts  int32
 	Text      string
+	Shape     logShape // zero = not stored
 	Lost      LostSpan // type 1200
 
 	SourceClusterID string // type 1201
 	EpochPolicy     EpochPolicy
 
 	Epochs []LastMirrorEpoch // type 1
+}
+
+// logShape is what of a source topic's configuration shapes the files of its copy: recovery, which comes before the
+// source is asked, must rebuild what an append would have made.
+type logShape struct {
+	segmentBytes       int32
+	segmentMs          int64
+	indexIntervalBytes int32
+	indexMaxBytes      int32
+}
+
+const logShapeSize = 4 + 8 + 4 + 4
+
+func shapeOf(cfg *segment.Config) logShape {
+	return logShape{cfg.SegmentBytes, cfg.SegmentMs, cfg.IndexIntervalBytes, cfg.IndexMaxBytes}
+}
+
+// apply returns cfg in this shape; one that was not stored, or cannot work, changes nothing.
+func (s logShape) apply(cfg segment.Config) segment.Config {
+	shaped := cfg
+	shaped.SegmentBytes, shaped.SegmentMs = s.segmentBytes, s.segmentMs
+	shaped.IndexIntervalBytes, shaped.IndexMaxBytes = s.indexIntervalBytes, s.indexMaxBytes
+	if s == (logShape{}) || shaped.Validate() != nil {
+		return cfg
+	}
+	return shaped
 }
 
 // LostSpan is a lost range as stored: offsets [From, To) and when it was noticed, in ms since the epoch.
@@ -84,15 +112,7 @@ func (r *StateRecord) AppendValue(dst []byte) []byte {
 		dst = appendCompact(dst, r.Topic)
 		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Partition))
 		dst = append(dst, byte(r.State))
-		if r.Cause == CauseNone {
-			return append(dst, 0)
-		}
-		text := r.Text[:min(len(r.Text), maxStateText)]
-		dst = append(dst, 1, 0)
-		dst = binary.AppendUvarint(dst, uint64(1+4+len(appendCompact(nil, text))))
-		dst = append(dst, byte(r.Cause))
-		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Attempts))
-		return appendCompact(dst, text)
+		return r.appendStateTags(dst)
 	case recordLostRange:
 		dst = appendCompact(dst, r.Topic)
 		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Partition))
@@ -106,6 +126,33 @@ func (r *StateRecord) AppendValue(dst []byte) []byte {
 	default:
 		panic("BUG: state record of an unknown type")
 	}
+}
+
+func (r *StateRecord) appendStateTags(dst []byte) []byte {
+	failed, shaped := r.Cause != CauseNone, r.Shape != logShape{}
+	tags := byte(0)
+	for _, has := range []bool{failed, shaped} {
+		if has {
+			tags++
+		}
+	}
+	dst = append(dst, tags)
+	if failed {
+		text := r.Text[:min(len(r.Text), maxStateText)]
+		dst = append(dst, 0)
+		dst = binary.AppendUvarint(dst, uint64(1+4+len(appendCompact(nil, text))))
+		dst = append(dst, byte(r.Cause))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Attempts))
+		dst = appendCompact(dst, text)
+	}
+	if shaped {
+		dst = append(dst, 1, logShapeSize)
+		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Shape.segmentBytes))
+		dst = binary.BigEndian.AppendUint64(dst, uint64(r.Shape.segmentMs))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Shape.indexIntervalBytes))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Shape.indexMaxBytes))
+	}
+	return dst
 }
 
 func (r *StateRecord) appendEpochs(dst []byte) []byte {
@@ -239,8 +286,8 @@ func (s *stateReader) compact() string {
 	return string(s.take(n - 1))
 }
 
-// tags reads a tagged section; use reads tag 0, other tags are skipped.
-func (s *stateReader) tags(use func(*stateReader)) {
+// tags reads a tagged section; uses[n] reads tag n, other tags are skipped.
+func (s *stateReader) tags(uses ...func(*stateReader)) {
 	last := -1
 	for n := s.length(); n > 0 && !s.bad; n-- {
 		tag, size := binary.Uvarint(s.b)
@@ -251,8 +298,8 @@ func (s *stateReader) tags(use func(*stateReader)) {
 		last = int(tag)
 		s.b = s.b[size:]
 		field := stateReader{b: s.take(s.length())}
-		if tag == 0 && use != nil {
-			use(&field)
+		if int(tag) < len(uses) {
+			uses[tag](&field)
 			s.bad = s.bad || field.bad || len(field.b) > 0
 		}
 	}
@@ -280,16 +327,18 @@ func (s *stateReader) record(r *StateRecord) {
 			r.Cause = Cause(f.int8())
 			r.Attempts = f.int32()
 			r.Text = f.compact()
+		}, func(f *stateReader) {
+			r.Shape = logShape{f.int32(), f.int64(), f.int32(), f.int32()}
 		})
 	case recordLostRange:
 		r.Topic = s.compact()
 		r.Partition = s.int32()
 		r.Lost = LostSpan{From: s.int64(), To: s.int64(), AtMs: s.int64()}
-		s.tags(nil)
+		s.tags()
 	case recordMirrorSource:
 		r.SourceClusterID = s.compact()
 		r.EpochPolicy = EpochPolicy(s.int8())
-		s.tags(nil)
+		s.tags()
 	}
 }
 
@@ -301,9 +350,9 @@ func (s *stateReader) epochs(r *StateRecord) {
 			s.tags(func(f *stateReader) { e.EndOffset = f.int64() })
 			r.Epochs = append(r.Epochs, e)
 		}
-		s.tags(nil)
+		s.tags()
 	}
-	s.tags(nil)
+	s.tags()
 }
 
 // appendStateBatch appends one uncompressed v2 batch that holds records, the first at baseOffset.
