@@ -44,7 +44,8 @@ type Conn struct {
 	cfg      DialConfig
 	clientID *string
 	sock     *socket
-	versions [8]versionRange // of APIs(), in its order
+	versions [len(apiTable)]versionRange // in the table's order
+	agent    bool                        // the peer speaks Cluster Mirroring
 
 	frame         frameReader // of responses read whole; shares the window with stream
 	stream        FetchStream
@@ -63,8 +64,8 @@ type versionRange struct {
 	offered         bool
 }
 
-// message is what requests and responses share: a key, and a body in several versions.
-type message interface {
+// A Message is a request or a response of this package: an API key, and a body in several versions.
+type Message interface {
 	Key() int16
 	AppendTo(dst []byte, version int16) []byte
 	DecodeFrom(src []byte, version int16) error
@@ -87,16 +88,19 @@ func (c *Conn) Addr() string { return c.cfg.Addr }
 // Versions returns the broker's range for an API; ok is false when it does not offer it, or this package does not
 // speak it.
 func (c *Conn) Versions(apiKey int16) (minVersion, maxVersion int16, ok bool) {
-	for i, api := range APIs() {
-		if api.Key == apiKey {
-			v := c.versions[i]
-			return v.lowest, v.highest, v.offered
-		}
+	i := apiIndex(apiKey)
+	if i < 0 {
+		return 0, 0, false
 	}
-	return 0, 0, false
+	v := c.versions[i]
+	return v.lowest, v.highest, v.offered
 }
 
+// Agent reports whether the peer is a mirror agent: it offers Cluster Mirroring's private APIs.
+func (c *Conn) Agent() bool { return c.agent }
+
 // Version returns the version this connection uses for an API, the newest both sides know, or ErrUnsupportedVersion.
+// Versions that Kafka does not have yet are used with an agent only, whatever a broker may offer under their number.
 func (c *Conn) Version(apiKey int16) (int16, error) {
 	api, _ := LookupAPI(apiKey)
 	lowest, highest, ok := c.Versions(apiKey)
@@ -104,6 +108,9 @@ func (c *Conn) Version(apiKey int16) (int16, error) {
 		return 0, fmt.Errorf("%w: %s does not offer %s", ErrUnsupportedVersion, c.cfg.Addr, APIName(apiKey))
 	}
 	version := min(api.Max, highest)
+	if !c.agent {
+		version = min(version, api.KafkaMax)
+	}
 	if version < max(api.Min, lowest) {
 		return 0, fmt.Errorf("%w: %s of %s is %d to %d, ours %d to %d",
 			ErrUnsupportedVersion, api.Name, c.cfg.Addr, lowest, highest, api.Min, api.Max)
@@ -222,8 +229,17 @@ func (c *Conn) Close() error {
 	return c.sock.close()
 }
 
+// Call sends any request of this package but Fetch and decodes the answer into resp, the response of the same API.
+// Error codes inside resp are the caller's to look at.
+func (c *Conn) Call(ctx context.Context, req, resp Message) error {
+	if req.Key() != resp.Key() || req.Key() == KeyFetch {
+		panic("BUG: Call with " + APIName(req.Key()) + " and " + APIName(resp.Key()))
+	}
+	return c.call(ctx, req, resp)
+}
+
 // call sends req in the negotiated version and decodes the answer into resp.
-func (c *Conn) call(ctx context.Context, req, resp message) error {
+func (c *Conn) call(ctx context.Context, req, resp Message) error {
 	version, err := c.Version(req.Key())
 	if err != nil {
 		return err
@@ -239,7 +255,7 @@ func (c *Conn) call(ctx context.Context, req, resp message) error {
 }
 
 // exchange is one request and its response, between enter and leave.
-func (c *Conn) exchange(req, resp message, version int16) error {
+func (c *Conn) exchange(req, resp Message, version int16) error {
 	if err := c.send(req, version); err != nil {
 		return err
 	}
@@ -251,7 +267,7 @@ func (c *Conn) exchange(req, resp message, version int16) error {
 }
 
 // send writes a request's frame with one write.
-func (c *Conn) send(req message, version int16) error {
+func (c *Conn) send(req Message, version int16) error {
 	c.correlationID++
 	h := RequestHeader{
 		APIKey: req.Key(), APIVersion: version, CorrelationID: c.correlationID, ClientID: c.clientID,

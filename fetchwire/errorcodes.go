@@ -139,7 +139,21 @@ var errorNames = [...]string{
 	"SHARE_SESSION_LIMIT_REACHED",
 }
 
-// ErrorName returns Kafka's name of a code, or "ERROR_CODE_n" for one Kafka 4.3.1 does not have. Any goroutine.
+// mirrorErrorNames holds the names of Cluster Mirroring's codes from CodeInvalidMirrorName up, in order.
+var mirrorErrorNames = [...]string{
+	"INVALID_MIRROR_NAME",
+	"UNKNOWN_MIRROR",
+	"TOPIC_ALREADY_IN_MIRROR",
+	"TOPIC_NOT_IN_MIRROR",
+	"MIRROR_TOPIC_ALREADY_PAUSED",
+	"MIRROR_TOPIC_NOT_PAUSED",
+	"MIRROR_TOPIC_BEING_STOPPED",
+	"MIRROR_NOT_EMPTY",
+	"MIRROR_AUTHORIZATION_FAILED",
+}
+
+// ErrorName returns the name of a code, or "ERROR_CODE_n" for one that neither Kafka 4.3.1 nor Cluster Mirroring has.
+// Any goroutine.
 func ErrorName(code int16) string {
 	switch {
 	case code == CodeUnknownServerError:
@@ -148,6 +162,8 @@ func ErrorName(code int16) string {
 		return "NONE"
 	case code > 0 && int(code) <= len(errorNames):
 		return errorNames[code-1]
+	case code >= CodeInvalidMirrorName && int(code-CodeInvalidMirrorName) < len(mirrorErrorNames):
+		return mirrorErrorNames[code-CodeInvalidMirrorName]
 	}
 	return "ERROR_CODE_" + strconv.Itoa(int(code))
 }

@@ -116,3 +116,30 @@ const (
 	CodeFetchSessionTopicIDError int16 = 106
 	CodeOffsetMovedToTiered      int16 = 109
 )
+
+// Codes that the agent's own server answers besides those above.
+const (
+	CodeInvalidFetchSize        int16 = 4
+	CodeCoordinatorNotAvailable int16 = 15
+	CodeNotCoordinator          int16 = 16
+	CodeTopicAlreadyExists      int16 = 36
+	CodeInvalidConfig           int16 = 40
+	CodePolicyViolation         int16 = 44
+	CodeOperationNotAttempted   int16 = 55
+	CodeThrottlingQuotaExceeded int16 = 89
+	CodeMismatchedEndpointType  int16 = 114
+	CodeUnsupportedEndpointType int16 = 115
+)
+
+// Codes of Cluster Mirroring. KIP-1279 gives no numbers yet: these are private.
+const (
+	CodeInvalidMirrorName         int16 = 1135
+	CodeUnknownMirror             int16 = 1136
+	CodeTopicAlreadyInMirror      int16 = 1137
+	CodeTopicNotInMirror          int16 = 1138
+	CodeMirrorTopicAlreadyPaused  int16 = 1139
+	CodeMirrorTopicNotPaused      int16 = 1140
+	CodeMirrorTopicBeingStopped   int16 = 1141
+	CodeMirrorNotEmpty            int16 = 1142
+	CodeMirrorAuthorizationFailed int16 = 1143
+)

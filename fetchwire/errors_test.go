@@ -25,8 +25,24 @@ func TestErrorNames_AgreeWithFranzGo(t *testing.T) {
 			t.Errorf("code %d is %s, franz-go %s", code, ErrorName(code), theirs.Message)
 		}
 	}
-	if got := ErrorName(1135); got != "ERROR_CODE_1135" {
-		t.Errorf("a code nobody knows: %s", got)
+	for _, code := range []int16{CodeInvalidMirrorName - 1, CodeMirrorAuthorizationFailed + 1} {
+		if got := ErrorName(code); got != fmt.Sprintf("ERROR_CODE_%d", code) {
+			t.Errorf("a code nobody knows: %s", got)
+		}
+	}
+}
+
+func TestErrorNames_OfClusterMirroring(t *testing.T) {
+	for code, name := range map[int16]string{
+		CodeInvalidMirrorName: "INVALID_MIRROR_NAME", CodeUnknownMirror: "UNKNOWN_MIRROR",
+		CodeTopicAlreadyInMirror: "TOPIC_ALREADY_IN_MIRROR", CodeTopicNotInMirror: "TOPIC_NOT_IN_MIRROR",
+		CodeMirrorTopicAlreadyPaused: "MIRROR_TOPIC_ALREADY_PAUSED", CodeMirrorTopicNotPaused: "MIRROR_TOPIC_NOT_PAUSED",
+		CodeMirrorTopicBeingStopped: "MIRROR_TOPIC_BEING_STOPPED", CodeMirrorNotEmpty: "MIRROR_NOT_EMPTY",
+		CodeMirrorAuthorizationFailed: "MIRROR_AUTHORIZATION_FAILED",
+	} {
+		if ErrorName(code) != name || Retriable(code) {
+			t.Errorf("%d is %s, retriable %t", code, ErrorName(code), Retriable(code))
+		}
 	}
 }
 

@@ -5,7 +5,7 @@ const ConsumerReplicaID int32 = -1
 
 // FetchRequest asks for records. FetchSession.Next builds it; one built by hand works too.
 //
-// FetchRequest.json, versions 4-18.
+// FetchRequest.json, versions 4-18, and 19 of KIP-1279.
 type FetchRequest struct {
 	Version        int16   // highest version to use; 0 = the newest both sides know. Not on the wire.
 	ClusterID      *string // v12+, tag
@@ -41,6 +41,7 @@ type FetchPartition struct {
 	MaxBytes           int32    // the first batch may be larger
 	ReplicaDirectoryID [16]byte // v17+, tag
 	HighWatermark      int64    // v18+, tag; NoHighWatermark = not said
+	MirrorLeaderEpoch  int32    // v19+, tag; source epoch last fetched, instead of LastFetchedEpoch; -1 = none
 }
 
 // NoHighWatermark is FetchPartition.HighWatermark of a client that does not tell it.
@@ -166,11 +167,15 @@ func (p *FetchPartition) appendTo(dst []byte, version int16, compact bool) []byt
 	}
 	directory := version >= 17 && p.ReplicaDirectoryID != [16]byte{}
 	watermark := version >= 18 && p.HighWatermark != NoHighWatermark
+	mirror := version >= 19 && p.MirrorLeaderEpoch != -1
 	n := byte(0)
 	if directory {
 		n++
 	}
 	if watermark {
+		n++
+	}
+	if mirror {
 		n++
 	}
 	dst = append(dst, n)
@@ -181,6 +186,10 @@ func (p *FetchPartition) appendTo(dst []byte, version int16, compact bool) []byt
 	if watermark {
 		dst = appendTagHead(dst, 1, 8)
 		dst = appendInt64(dst, p.HighWatermark)
+	}
+	if mirror {
+		dst = appendTagHead(dst, 2, 4)
+		dst = appendInt32(dst, p.MirrorLeaderEpoch)
 	}
 	return dst
 }
@@ -248,6 +257,7 @@ func (t *FetchTopic) decode(r *reader) {
 		p := &t.Partitions[i]
 		*p = FetchPartition{
 			CurrentLeaderEpoch: -1, LastFetchedEpoch: -1, LogStartOffset: -1, HighWatermark: NoHighWatermark,
+			MirrorLeaderEpoch: -1,
 		}
 		p.Partition = r.int32("partition")
 		if r.version >= 9 {
@@ -268,6 +278,8 @@ func (t *FetchTopic) decode(r *reader) {
 				p.ReplicaDirectoryID = r.uuid("replica_directory_id")
 			case tag == 1 && r.version >= 18:
 				p.HighWatermark = r.int64("high_watermark")
+			case tag == 2 && r.version >= 19:
+				p.MirrorLeaderEpoch = r.int32("mirror_leader_epoch")
 			default:
 				r.skipTag()
 			}

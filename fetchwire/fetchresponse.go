@@ -2,7 +2,7 @@ package fetchwire
 
 // FetchResponse is a fetch response held whole: what a server writes. A client reads through FetchStream instead.
 //
-// FetchResponse.json, versions 4-18.
+// FetchResponse.json, versions 4-18, and 19 of KIP-1279.
 type FetchResponse struct {
 	ThrottleMs    int32
 	ErrorCode     int16 // v7+
@@ -32,6 +32,8 @@ type FetchPartitionResponse struct {
 	AbortedTxns      []FetchAbortedTxn
 	PreferredReplica int32  // v11+
 	Records          []byte // nil = null
+	// MirrorLeaderEpoch is the source epoch of all the records; -1 = not said. v19+, tag.
+	MirrorLeaderEpoch int32
 }
 
 // FetchAbortedTxn is an aborted transaction that overlaps the records (only for read committed).
@@ -44,7 +46,7 @@ type FetchAbortedTxn struct {
 func NewFetchPartitionResponse(index int32) FetchPartitionResponse {
 	return FetchPartitionResponse{
 		Index: index, LastStableOffset: -1, LogStartOffset: -1, PreferredReplica: -1,
-		DivergingEpoch: noEpoch, CurrentLeader: noLeader, SnapshotID: noEpoch,
+		DivergingEpoch: noEpoch, CurrentLeader: noLeader, SnapshotID: noEpoch, MirrorLeaderEpoch: -1,
 	}
 }
 
@@ -73,7 +75,7 @@ func (m *FetchResponse) AppendTo(dst []byte, version int16) []byte {
 			p := &t.Partitions[j]
 			dst = p.appendHead(dst, version, compact)
 			dst = appendBytes(dst, p.Records, compact, true)
-			dst = p.appendTags(dst, compact)
+			dst = p.appendTags(dst, version, compact)
 		}
 		dst = appendNoTags(dst, compact)
 	}
@@ -112,12 +114,15 @@ func (p *FetchPartitionResponse) appendHead(dst []byte, version int16, compact b
 }
 
 // appendTags appends what stands behind the records.
-func (p *FetchPartitionResponse) appendTags(dst []byte, compact bool) []byte {
+func (p *FetchPartitionResponse) appendTags(dst []byte, version int16, compact bool) []byte {
 	if !compact {
 		return dst
 	}
+	mirror := version >= 19 && p.MirrorLeaderEpoch != -1
 	n := byte(0)
-	for _, present := range [...]bool{p.DivergingEpoch != noEpoch, p.CurrentLeader != noLeader, p.SnapshotID != noEpoch} {
+	for _, present := range [...]bool{
+		p.DivergingEpoch != noEpoch, p.CurrentLeader != noLeader, p.SnapshotID != noEpoch, mirror,
+	} {
 		if present {
 			n++
 		}
@@ -140,6 +145,10 @@ func (p *FetchPartitionResponse) appendTags(dst []byte, compact bool) []byte {
 		dst = appendInt64(dst, e.EndOffset)
 		dst = appendInt32(dst, e.Epoch)
 		dst = appendNoTags(dst, true)
+	}
+	if mirror {
+		dst = appendTagHead(dst, 3, 4)
+		dst = appendInt32(dst, p.MirrorLeaderEpoch)
 	}
 	return dst
 }
@@ -210,23 +219,29 @@ func (p *FetchPartitionResponse) decode(r *reader) {
 	p.Records = r.nullableBytes("records")
 	for n := r.tagCount("tagged fields"); n > 0 && r.err == nil; n-- {
 		tag, whole := r.openTag()
-		r.partitionTag(tag, &p.DivergingEpoch, &p.CurrentLeader, &p.SnapshotID)
+		tail := PartitionTail{p.DivergingEpoch, p.CurrentLeader, p.SnapshotID, p.MirrorLeaderEpoch}
+		r.partitionTag(tag, &tail)
+		p.DivergingEpoch, p.CurrentLeader = tail.DivergingEpoch, tail.CurrentLeader
+		p.SnapshotID, p.MirrorLeaderEpoch = tail.SnapshotID, tail.MirrorLeaderEpoch
 		r.closeTag(whole)
 	}
 }
 
-// partitionTag decodes one tagged field of a partition.
-func (r *reader) partitionTag(tag uint32, diverging *EpochEndOffset, leader *LeaderIDAndEpoch, snap *EpochEndOffset) {
-	switch tag {
-	case 0:
-		diverging.Epoch = r.int32("diverging_epoch.epoch")
-		diverging.EndOffset = r.int64("diverging_epoch.end_offset")
-	case 1:
-		leader.LeaderID = r.int32("current_leader.leader_id")
-		leader.LeaderEpoch = r.int32("current_leader.leader_epoch")
-	case 2:
-		snap.EndOffset = r.int64("snapshot_id.end_offset")
-		snap.Epoch = r.int32("snapshot_id.epoch")
+// partitionTag decodes one tagged field of a partition into t.
+func (r *reader) partitionTag(tag uint32, t *PartitionTail) {
+	switch {
+	case tag == 0:
+		t.DivergingEpoch.Epoch = r.int32("diverging_epoch.epoch")
+		t.DivergingEpoch.EndOffset = r.int64("diverging_epoch.end_offset")
+	case tag == 1:
+		t.CurrentLeader.LeaderID = r.int32("current_leader.leader_id")
+		t.CurrentLeader.LeaderEpoch = r.int32("current_leader.leader_epoch")
+	case tag == 2:
+		t.SnapshotID.EndOffset = r.int64("snapshot_id.end_offset")
+		t.SnapshotID.Epoch = r.int32("snapshot_id.epoch")
+	case tag == 3 && r.version >= 19:
+		t.MirrorLeaderEpoch = r.int32("mirror_leader_epoch")
+		return
 	default:
 		r.skipTag()
 		return

@@ -140,13 +140,12 @@ func (c *Conn) askVersions() error {
 	if resp.ErrorCode != CodeNone {
 		return KafkaError{Code: resp.ErrorCode, Message: "in answer to ApiVersions"}
 	}
-	for i, a := range APIs() {
-		for _, k := range resp.APIKeys {
-			if k.APIKey == a.Key {
-				c.versions[i] = versionRange{lowest: k.MinVersion, highest: k.MaxVersion, offered: true}
-			}
+	for _, k := range resp.APIKeys {
+		if i := apiIndex(k.APIKey); i >= 0 {
+			c.versions[i] = versionRange{lowest: k.MinVersion, highest: k.MaxVersion, offered: true}
 		}
 	}
+	c.agent = c.versions[apiIndex(KeyCreateMirror)].offered
 	return nil
 }
 

@@ -92,6 +92,25 @@ func ourOffer() (offer []APIVersion) {
 
 func silent(RequestHeader, []byte) []byte { return nil }
 
+func TestVersion_KeepsAgentsVersionsFromBrokers(t *testing.T) {
+	offer := []APIVersion{{KeyApiVersions, 0, 4}, {KeyFetch, 4, 19}}
+	for i, want := range []int16{18, 19} {
+		agent := i == 1
+		if agent {
+			offer = append(offer, APIVersion{KeyCreateMirror, 0, 0})
+		}
+		c := dialTest(t, listen(t, answering(func(h RequestHeader, _ []byte) []byte {
+			return AnswerApiVersions(nil, h, offer)
+		})))
+		if got, err := c.Version(KeyFetch); got != want || err != nil || c.Agent() != agent {
+			t.Errorf("agent %t: Fetch v%d, %v, want v%d", c.Agent(), got, err, want)
+		}
+		if _, err := c.Version(KeyListMirrors); !errors.Is(err, ErrUnsupportedVersion) {
+			t.Errorf("an API that was not offered: %v", err)
+		}
+	}
+}
+
 func TestDial_NegotiatesTheNewestCommonVersions(t *testing.T) {
 	addr := listen(t, answering(func(h RequestHeader, _ []byte) []byte {
 		return AnswerApiVersions(nil, h, []APIVersion{

@@ -205,6 +205,19 @@ func (r *reader) int32s(field string) []int32 {
 	return v
 }
 
+// strs reads an array of strings, nil for an empty one.
+func (r *reader) strs(field string) []string {
+	n := r.array(1, field)
+	if n == 0 {
+		return nil
+	}
+	v := make([]string, n)
+	for i := range v {
+		v[i] = r.str(field)
+	}
+	return v
+}
+
 // tagCount reads how many tagged fields follow; none in versions that have no such thing.
 func (r *reader) tagCount(field string) int {
 	if !r.compact {

@@ -13,7 +13,7 @@ func TestRequestFrame_IsWhatFranzGoSends(t *testing.T) {
 	client := "a client"
 	formatter := kmsg.NewRequestFormatter(kmsg.FormatterClientID(client))
 	for _, api := range APIs() {
-		for version := api.Min; version <= api.Max; version++ {
+		for version := api.Min; version <= api.KafkaMax; version++ {
 			req := kmsg.RequestForKey(api.Key)
 			req.SetVersion(version)
 			frame := formatter.AppendRequest(nil, req, 77)

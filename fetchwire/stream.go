@@ -29,10 +29,13 @@ type PartitionHead struct {
 
 // PartitionTail is what a fetch response says of a partition behind its records (v12+).
 type PartitionTail struct {
-	DivergingEpoch EpochEndOffset   // -1, -1 = none
-	CurrentLeader  LeaderIDAndEpoch // -1, -1 = none
-	SnapshotID     EpochEndOffset   // -1, -1 = none
+	DivergingEpoch    EpochEndOffset   // -1, -1 = none
+	CurrentLeader     LeaderIDAndEpoch // -1, -1 = none
+	SnapshotID        EpochEndOffset   // -1, -1 = none
+	MirrorLeaderEpoch int32            // v19+: source epoch of all the records; -1 = not said
 }
+
+var noTail = PartitionTail{DivergingEpoch: noEpoch, CurrentLeader: noLeader, SnapshotID: noEpoch, MirrorLeaderEpoch: -1}
 
 // Diverged reports whether the broker found that our log and its own part.
 func (t *PartitionTail) Diverged() bool { return t.DivergingEpoch != noEpoch }
@@ -315,7 +318,7 @@ func (s *FetchStream) partitionHead() {
 	}
 	p.RecordsSize = max(n, 0)
 	s.recordsLeft = int64(p.RecordsSize)
-	s.tail = PartitionTail{DivergingEpoch: noEpoch, CurrentLeader: noLeader, SnapshotID: noEpoch}
+	s.tail = noTail
 	s.state = streamPartition
 }
 
@@ -349,7 +352,7 @@ func (s *FetchStream) finish() {
 
 func (s *FetchStream) partitionTag() {
 	tag, size := s.tagHead()
-	if s.err != nil || tag > 2 {
+	if s.err != nil || tag > 3 {
 		s.skip(size)
 		return
 	}
@@ -362,7 +365,7 @@ func (s *FetchStream) partitionTag() {
 		return
 	}
 	r := reader{src: b, api: KeyFetch, version: s.version, compact: true}
-	r.partitionTag(tag, &s.tail.DivergingEpoch, &s.tail.CurrentLeader, &s.tail.SnapshotID)
+	r.partitionTag(tag, &s.tail)
 	if err := r.done(); err != nil {
 		s.malformed(r.err.Field, r.err.Reason)
 		return

@@ -58,6 +58,7 @@ func scripted(sc *scriptConn, version int16) *Conn { return scriptedOver(sc, ver
 
 func scriptedOver(nc net.Conn, version int16) *Conn {
 	c := newConn(nc, DialConfig{Addr: "script:9092", ClientID: "test"})
+	c.agent = true
 	for i, api := range APIs() {
 		c.versions[i] = versionRange{lowest: api.Min, highest: api.Max, offered: true}
 		if api.Key == KeyFetch {

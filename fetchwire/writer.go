@@ -68,6 +68,14 @@ func appendInt32s(dst []byte, v []int32, compact bool) []byte {
 	return dst
 }
 
+func appendStrings(dst []byte, v []string, compact bool) []byte {
+	dst = appendArrayLen(dst, len(v), compact)
+	for _, e := range v {
+		dst = appendString(dst, e, compact)
+	}
+	return dst
+}
+
 // appendNoTags ends a structure that has no tagged fields to send.
 func appendNoTags(dst []byte, compact bool) []byte {
 	if compact {

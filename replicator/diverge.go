@@ -319,12 +319,12 @@ func factsOf(b []byte) batchFacts {
 // theirBatch fetches one batch at offset, outside the session, and reads its head.
 func (f *fetcher) theirBatch(ctx context.Context, p *partition, offset int64) (batchFacts, int16, error) {
 	req := &fetchwire.FetchRequest{
-		ReplicaID: fetchwire.ConsumerReplicaID, ReplicaEpoch: -1, MaxBytes: 1, SessionEpoch: -1,
+		Version: fetchMaxVersion, ReplicaID: fetchwire.ConsumerReplicaID, ReplicaEpoch: -1, MaxBytes: 1, SessionEpoch: -1,
 		Topics: []fetchwire.FetchTopic{{
 			Topic: p.tp.Topic, TopicID: p.identity.Load().TopicID,
 			Partitions: []fetchwire.FetchPartition{{
 				Partition: p.tp.Partition, CurrentLeaderEpoch: -1, FetchOffset: offset, LastFetchedEpoch: -1,
-				LogStartOffset: -1, MaxBytes: 1, HighWatermark: fetchwire.NoHighWatermark,
+				LogStartOffset: -1, MaxBytes: 1, HighWatermark: fetchwire.NoHighWatermark, MirrorLeaderEpoch: -1,
 			}},
 		}},
 	}

@@ -19,7 +19,6 @@ const (
 	passingTries   = 5                      // answers with a code that may pass, likewise
 	outsideTries   = 3                      // OFFSET_OUT_OF_RANGE that a second look did not explain, likewise
 	throttledPause = 20 * time.Millisecond  // look again at partitions that wait for the disk
-	maxThrottle    = time.Minute            // the longest wait a source may ask for at once
 )
 
 // fetcherKey names a fetcher: partitions of one source broker are spread over several.
@@ -48,12 +47,8 @@ type fetcher struct {
 	leaving   []release
 	spare     []command
 	dialFails int
-	// tellsDivergence: the broker compares our newest epoch at each fetch (version 12 on); an older one is asked when a
-	// partition is added, and so after each change of its leader.
-	tellsDivergence bool
-	refusals        int // answers refused as a whole, in a row
-	quit            bool
-	suspected       []*partition // refused as out of range in the answer at hand
+	quit      bool
+	suspected []*partition // refused as out of range in the answer at hand
 
 	// atomic
 	addr  atomic.Pointer[string]
@@ -219,6 +214,10 @@ func (f *fetcher) disconnect() {
 	}
 }
 
+// fetchMaxVersion is the newest version of Fetch whose answers apply follows: version 19 of other agents tells source
+// epochs behind the records.
+const fetchMaxVersion = 18
+
 // connect dials; after dialTries failures in a row every partition is let go, FAILED.
 func (f *fetcher) connect(ctx context.Context) bool {
 	cfg := &f.mirror.cfg.Client
@@ -229,7 +228,7 @@ func (f *fetcher) connect(ctx context.Context) bool {
 	if err == nil {
 		var version int16
 		if version, err = f.conn.Version(fetchwire.KeyFetch); err == nil {
-			f.session, f.tellsDivergence = fetchwire.NewFetchSession(version), version >= 12
+			f.session = fetchwire.NewFetchSession(min(version, fetchMaxVersion))
 			return true
 		}
 	}
@@ -290,8 +289,8 @@ func (f *fetcher) keep(now time.Time) {
 		if p == nil {
 			continue
 		}
-		if p.stats.disk.durable.Load() >= 0 {
-			p.feed.log.MarkFlushed(p.stats.disk.durable.Swap(-1))
+		if offset := p.stats.disk.durable.Swap(-1); offset >= 0 {
+			p.feed.log.MarkFlushed(offset)
 		}
 		if err := f.keepOne(p, now); err != nil {
 			f.release(release{p: p, why: f.ioFailure(p, err)})
@@ -358,7 +357,7 @@ func (f *fetcher) want(slot int, p *partition) fetchwire.SessionPartition {
 		FetchPartition: fetchwire.FetchPartition{
 			Partition: p.tp.Partition, CurrentLeaderEpoch: p.leaderEpoch.Load(), FetchOffset: log.LogEndOffset(),
 			LastFetchedEpoch: epoch, LogStartOffset: -1, MaxBytes: f.mirror.cfg.Fetch.MaxBytes,
-			HighWatermark: fetchwire.NoHighWatermark,
+			HighWatermark: fetchwire.NoHighWatermark, MirrorLeaderEpoch: epoch,
 		},
 	}
 }
@@ -407,12 +406,10 @@ func (f *fetcher) afterFetch(ctx context.Context, sessionErr error, throttleMs i
 	if sessionErr != nil && !sessionGone(sessionErr) {
 		f.mirror.logger.Warn("fetch refused", slog.Int("broker", int(f.key.broker)), slog.Any("err", sessionErr))
 		f.mirror.errors.add(CauseProtocol)
-		f.refusedWhole(ctx, sessionErr)
+		f.wait(ctx, f.mirror.cfg.Fetch.Backoff)
 	}
-	if sessionErr == nil {
-		f.refusals = 0
-	}
-	if pause := throttlePause(throttleMs); pause > 0 {
+	if throttleMs > 0 {
+		pause := time.Duration(throttleMs) * time.Millisecond
 		began := time.Now()
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
@@ -422,28 +419,6 @@ func (f *fetcher) afterFetch(ctx context.Context, sessionErr error, throttleMs i
 		}
 		f.stats.throttledNs.Add(int64(time.Since(began)))
 	}
-}
-
-// refusedWhole waits before the next try after an answer that was refused as a whole, or lets every partition go.
-func (f *fetcher) refusedWhole(ctx context.Context, err error) {
-	if f.refusals++; f.refusals < passingTries {
-		f.wait(ctx, f.mirror.cfg.Fetch.Backoff)
-		return
-	}
-	cause := CauseProtocol
-	if code := (fetchwire.KafkaError{}); errors.As(err, &code) && kindOf(code.Code) == codeAuthorization {
-		cause = CauseNotAuthorized
-	}
-	for _, p := range f.all() {
-		f.release(release{p: p, why: failf(cause, "broker %d refused %d fetches: %v", f.key.broker, f.refusals, err)})
-	}
-	f.refusals = 0
-	f.letGo(nil)
-}
-
-// throttlePause bounds what a source may tell us to wait.
-func throttlePause(throttleMs int32) time.Duration {
-	return min(max(time.Duration(throttleMs)*time.Millisecond, 0), maxThrottle)
 }
 
 func sessionGone(err error) bool {

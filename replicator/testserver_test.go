@@ -247,6 +247,10 @@ func (s *testSource) answer(dst []byte, h fetchwire.RequestHeader, body []byte) 
 
 func (s *testSource) offer() (offer []fetchwire.APIVersion) {
 	for _, api := range fetchwire.APIs() {
+		if api.KafkaMax < 0 || api.Key == keyDescribeConfigs {
+			continue
+		}
+		api.Max = api.KafkaMax
 		offer = append(offer, fetchwire.APIVersion{APIKey: api.Key, MinVersion: api.Min, MaxVersion: api.Max})
 	}
 	return append(offer, fetchwire.APIVersion{APIKey: keyDescribeConfigs, MinVersion: 1, MaxVersion: 3})
