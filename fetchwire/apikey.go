@@ -20,7 +20,7 @@ const (
 )
 
 // API keys of Cluster Mirroring. KIP-1279 gives no numbers yet: these are private, above all that Kafka uses, and sent
-// only to a peer that offers them. Final numbers are an edit of this block and of the codes beside CodeInvalidMirrorName.
+// only to a peer that offers them. Final numbers are an edit of this block, and of CodeInvalidMirrorName's for codes.
 const (
 	KeyCreateMirror       int16 = 1094
 	KeyStartMirrorTopics  int16 = 1095
