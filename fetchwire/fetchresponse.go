@@ -61,6 +61,16 @@ func (*FetchResponse) Key() int16 { return KeyFetch }
 // AppendTo appends the response's body as version.
 func (m *FetchResponse) AppendTo(dst []byte, version int16) []byte {
 	compact := flexible(KeyFetch, version)
+	return m.appendWith(dst, version, func(dst []byte, p *FetchPartitionResponse) []byte {
+		return appendBytes(dst, p.Records, compact, true)
+	})
+}
+
+// appendWith is AppendTo with the records' length, and the records or not, appended by records.
+func (m *FetchResponse) appendWith(
+	dst []byte, version int16, records func([]byte, *FetchPartitionResponse) []byte,
+) []byte {
+	compact := flexible(KeyFetch, version)
 	dst = appendInt32(dst, m.ThrottleMs)
 	if version >= 7 {
 		dst = appendInt16(dst, m.ErrorCode)
@@ -74,7 +84,7 @@ func (m *FetchResponse) AppendTo(dst []byte, version int16) []byte {
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
 			dst = p.appendHead(dst, version, compact)
-			dst = appendBytes(dst, p.Records, compact, true)
+			dst = records(dst, p)
 			dst = p.appendTags(dst, version, compact)
 		}
 		dst = appendNoTags(dst, compact)
