@@ -22,6 +22,8 @@ type Agent struct {
 	flusher *flusher
 	mirrors []*mirror
 	server  *metricsServer // nil without metrics.listener
+	clients *server        // nil without listeners
+	served  bell           // told when a mirrored log's high watermark moved
 
 	// guarded by mu
 	mu     sync.Mutex
@@ -72,6 +74,11 @@ func (a *Agent) open() error {
 		}
 		a.mirrors = append(a.mirrors, m)
 	}
+	if len(a.cfg.Server.Listeners) > 0 {
+		if a.clients, err = listen(a, a.cfg.Server); err != nil {
+			return err
+		}
+	}
 	if a.cfg.MetricsListener != "" {
 		if a.server, err = listenMetrics(a, a.cfg.MetricsListener); err != nil {
 			return err
@@ -82,13 +89,17 @@ func (a *Agent) open() error {
 
 // abandon lets go of what open had, in a New that failed.
 func (a *Agent) abandon() error {
+	var err error
+	if a.clients != nil {
+		err = a.clients.close()
+	}
 	if a.states != nil {
 		a.states.close()
 	}
 	if a.logs == nil {
-		return nil
+		return err
 	}
-	return a.logs.close()
+	return errors.Join(err, a.logs.close())
 }
 
 func (a *Agent) stateDir() *segment.LogDir {
@@ -155,19 +166,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer stopHelpers()
 	helpers.Go(func() { a.flusher.run(helping) })
 	helpers.Go(func() { a.watchSpace(helping) })
+	if a.clients != nil {
+		a.clients.run()
+	}
 	for _, m := range a.mirrors {
 		mirrors.Go(func() { m.run(ctx) })
 	}
 	a.logger.Info("agent started", slog.Int("mirrors", len(a.mirrors)), slog.String("metrics", a.MetricsAddr()))
 	<-ctx.Done()
 	a.logger.Info("closing", slog.String("why", fmt.Sprint(context.Cause(ctx))))
+	var err error
+	if a.clients != nil {
+		err = a.clients.close()
+	}
 	mirrors.Wait()
 	stopHelpers()
 	helpers.Wait()
 	a.states.close()
-	var err error
 	if a.server != nil {
-		err = a.server.close()
+		err = errors.Join(err, a.server.close())
 	}
 	err = errors.Join(err, a.logs.close())
 	a.logger.Info("closed", slog.Any("err", err))
@@ -194,6 +211,16 @@ func (a *Agent) MetricsAddr() string {
 		return ""
 	}
 	return a.server.addr()
+}
+
+// ListenerAddrs returns host:port of each of listeners, with the ports that were given. Any goroutine.
+func (a *Agent) ListenerAddrs() (addrs []string) {
+	if a.clients != nil {
+		for _, e := range a.clients.endpoints {
+			addrs = append(addrs, e.listener.Addr().String())
+		}
+	}
+	return addrs
 }
 
 func (a *Agent) clusterID() string { return a.logs.dirs[0].dir.ClusterID() }

@@ -57,6 +57,7 @@ func (f *fetcher) advance(p *partition, head *fetchwire.PartitionHead, info *seg
 	p.stats.sourceOffset.Store(head.HighWatermark)
 	if head.HighWatermark > log.HighWatermark() {
 		log.UpdateHighWatermark(min(head.HighWatermark, log.LogEndOffset()))
+		f.mirror.agent.served.notify()
 	}
 	if info.DroppedTxns > 0 {
 		f.mirror.logger.Error("a producer reset of the source left transactions open", topicAttr(p.tp),

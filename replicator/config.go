@@ -77,10 +77,10 @@ type RetryConfig struct {
 	MaxAttempts    int           // mirror.failed.retry.max.attempts; 0 = none
 }
 
-// ServerConfig holds the keys of the agent's own listener, which this version does not open.
+// ServerConfig holds the keys of the agent's own listeners for Kafka clients, all PLAINTEXT.
 type ServerConfig struct {
-	Listeners           string // listeners
-	AdvertisedListeners string // advertised.listeners
+	Listeners           []string // listeners: host:port each; none = clients are not served
+	AdvertisedListeners []string // advertised.listeners, in the order of Listeners; default = Listeners
 }
 
 // HandoffConfig holds the handoff.* keys. In this version only their presence matters: it makes rebase the
@@ -142,6 +142,8 @@ func (c *Config) Validate() error {
 	if c.MetadataLogDir != "" {
 		fault(!seen[filepath.Clean(c.MetadataLogDir)], "metadata.log.dir %s is not one of log.dirs", c.MetadataLogDir)
 	}
+	fault(len(c.Server.AdvertisedListeners) > len(c.Server.Listeners),
+		"advertised.listeners has %d entries, listeners %d", len(c.Server.AdvertisedListeners), len(c.Server.Listeners))
 	names := map[string]bool{}
 	for i := range c.Mirrors {
 		m := &c.Mirrors[i]

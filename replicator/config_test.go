@@ -188,12 +188,12 @@ func TestParseConfig_TheEpochPolicyFollowsTheHandoff(t *testing.T) {
 }
 
 func TestParseConfig_NamesKeysWithoutEffect(t *testing.T) {
-	cfg, err := ParseConfig(minimal("listeners", "PLAINTEXT://:9092", "mirror.nodes", "a:1",
+	cfg, err := ParseConfig(minimal("listeners", "PLAINTEXT://:9092", "mirror.role", "primary", "mirror.nodes", "a:1",
 		"mirror.dr.mirror.groups.include", ".*", "mirror.dr.ssl.provider", "SunJSSE"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"listeners", "mirror.dr.mirror.groups.include", "mirror.dr.ssl.provider", "mirror.nodes"}
+	want := []string{"mirror.dr.mirror.groups.include", "mirror.dr.ssl.provider", "mirror.nodes", "mirror.role"}
 	if !slices.Equal(cfg.WithoutEffect, want) {
 		t.Errorf("got %q, want %q", cfg.WithoutEffect, want)
 	}

@@ -61,14 +61,10 @@ var agentKeys = map[string]agentKey{
 		c.Nodes = splitList(v)
 		return nil
 	}},
-	"listeners": {noEffect: true, set: func(c *Config, v string) error {
-		c.Server.Listeners = v
-		return nil
-	}},
-	"advertised.listeners": {noEffect: true, set: func(c *Config, v string) error {
-		c.Server.AdvertisedListeners = v
-		return nil
-	}},
+	"listeners": {set: func(c *Config, v string) error { return setListeners(&c.Server.Listeners, v) }},
+	"advertised.listeners": {
+		set: func(c *Config, v string) error { return setListeners(&c.Server.AdvertisedListeners, v) },
+	},
 	"handoff.bootstrap.servers": {
 		set: func(c *Config, v string) error { return setAddrs(&c.Handoff.BootstrapServers, v) },
 	},

@@ -31,6 +31,8 @@
 //	logset.go     the open logs of all log directories; flusher.go makes them durable
 //	statelog.go   what survives a restart
 //	metrics.go, health.go, status.go  what others see
+//	server.go     the listener for Kafka clients; handlers.go and serve*.go what it answers, from the open logs
+//	metadatarecord.go  the records of __cluster_metadata
 //
 // # Invariants
 //
@@ -46,6 +48,9 @@
 // or topic; a source broker that is away only those it leads.
 //
 // # Concurrency
+//
+// The server has a goroutine for each listener and each connection, which reads logs beside their owners; Run starts it
+// and closes it first.
 //
 // One goroutine each: the mirror, its source, every fetcher, the state log's writer, the flusher, the space watch, and
 // short-lived workers that open logs. Agent.Run starts and waits for all of them; the state log's writer and the HTTP
@@ -65,6 +70,9 @@
 //	stateLog.mu    the replayed state
 //	stats.mu       a partition's lost ranges
 //	mailbox.mu     a queue
+//	server.mu      the connections
+//	catalog.mu     topics by id
+//	bell.mu        who waits for records
 //
 // # Crash contract
 //
