@@ -19,6 +19,7 @@ const (
 	passingTries   = 5                      // answers with a code that may pass, likewise
 	outsideTries   = 3                      // OFFSET_OUT_OF_RANGE that a second look did not explain, likewise
 	throttledPause = 20 * time.Millisecond  // look again at partitions that wait for the disk
+	maxThrottle    = time.Minute            // the longest wait a source may ask for at once
 )
 
 // fetcherKey names a fetcher: partitions of one source broker are spread over several.
@@ -47,8 +48,12 @@ type fetcher struct {
 	leaving   []release
 	spare     []command
 	dialFails int
-	quit      bool
-	suspected []*partition // refused as out of range in the answer at hand
+	// tellsDivergence: the broker compares our newest epoch at each fetch (version 12 on); an older one is asked when a
+	// partition is added, and so after each change of its leader.
+	tellsDivergence bool
+	refusals        int // answers refused as a whole, in a row
+	quit            bool
+	suspected       []*partition // refused as out of range in the answer at hand
 
 	// atomic
 	addr  atomic.Pointer[string]
@@ -228,7 +233,8 @@ func (f *fetcher) connect(ctx context.Context) bool {
 	if err == nil {
 		var version int16
 		if version, err = f.conn.Version(fetchwire.KeyFetch); err == nil {
-			f.session = fetchwire.NewFetchSession(min(version, fetchMaxVersion))
+			version = min(version, fetchMaxVersion)
+			f.session, f.tellsDivergence = fetchwire.NewFetchSession(version), version >= 12
 			return true
 		}
 	}
@@ -289,8 +295,8 @@ func (f *fetcher) keep(now time.Time) {
 		if p == nil {
 			continue
 		}
-		if offset := p.stats.disk.durable.Swap(-1); offset >= 0 {
-			p.feed.log.MarkFlushed(offset)
+		if p.stats.disk.durable.Load() >= 0 {
+			p.feed.log.MarkFlushed(p.stats.disk.durable.Swap(-1))
 		}
 		if err := f.keepOne(p, now); err != nil {
 			f.release(release{p: p, why: f.ioFailure(p, err)})
@@ -406,10 +412,12 @@ func (f *fetcher) afterFetch(ctx context.Context, sessionErr error, throttleMs i
 	if sessionErr != nil && !sessionGone(sessionErr) {
 		f.mirror.logger.Warn("fetch refused", slog.Int("broker", int(f.key.broker)), slog.Any("err", sessionErr))
 		f.mirror.errors.add(CauseProtocol)
-		f.wait(ctx, f.mirror.cfg.Fetch.Backoff)
+		f.refusedWhole(ctx, sessionErr)
 	}
-	if throttleMs > 0 {
-		pause := time.Duration(throttleMs) * time.Millisecond
+	if sessionErr == nil {
+		f.refusals = 0
+	}
+	if pause := throttlePause(throttleMs); pause > 0 {
 		began := time.Now()
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
@@ -419,6 +427,28 @@ func (f *fetcher) afterFetch(ctx context.Context, sessionErr error, throttleMs i
 		}
 		f.stats.throttledNs.Add(int64(time.Since(began)))
 	}
+}
+
+// refusedWhole waits before the next try after an answer that was refused as a whole, or lets every partition go.
+func (f *fetcher) refusedWhole(ctx context.Context, err error) {
+	if f.refusals++; f.refusals < passingTries {
+		f.wait(ctx, f.mirror.cfg.Fetch.Backoff)
+		return
+	}
+	cause := CauseProtocol
+	if code := (fetchwire.KafkaError{}); errors.As(err, &code) && kindOf(code.Code) == codeAuthorization {
+		cause = CauseNotAuthorized
+	}
+	for _, p := range f.all() {
+		f.release(release{p: p, why: failf(cause, "broker %d refused %d fetches: %v", f.key.broker, f.refusals, err)})
+	}
+	f.refusals = 0
+	f.letGo(nil)
+}
+
+// throttlePause bounds what a source may tell us to wait.
+func throttlePause(throttleMs int32) time.Duration {
+	return min(max(time.Duration(throttleMs)*time.Millisecond, 0), maxThrottle)
 }
 
 func sessionGone(err error) bool {

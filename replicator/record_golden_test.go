@@ -136,39 +136,3 @@ func FuzzDecodeMetadataRecord(f *testing.F) {
 		}
 	})
 }
-
-func FuzzDecodeStateRecord(f *testing.F) {
-	examples := kafkaRecords(f)
-	f.Add(examples["state/key1"], examples["state/value1"])
-	f.Add(examples["state/key2"], examples["state/value2"])
-	for _, r := range []StateRecord{
-		{
-			Type: recordPartitionState, Mirror: "m", Topic: "t", State: StateFailed, Cause: CauseDiskFull, Attempts: 3, Text: "x",
-		},
-		{Type: recordLostRange, Mirror: "m", Topic: "t", Lost: LostSpan{1, 2, 3}},
-		{Type: recordMirrorSource, Mirror: "m", SourceClusterID: "c"},
-	} {
-		f.Add(r.AppendKey(nil), r.AppendValue(nil))
-	}
-	f.Fuzz(func(t *testing.T, key, value []byte) {
-		r, err := DecodeStateRecord(key, value)
-		if err != nil {
-			if !errors.Is(err, ErrStateRecord) {
-				t.Fatalf("untyped error %v", err)
-			}
-			return
-		}
-		again, err := DecodeStateRecord(r.AppendKey(nil), r.AppendValue(nil))
-		if err != nil && !r.Tombstone || err == nil && !sameState(r, again) {
-			t.Fatalf("%x %x: %+v became %+v, %v", key, value, r, again, err)
-		}
-	})
-}
-
-// sameState compares decoded records; epochs of the same topic may have been grouped.
-func sameState(a, b StateRecord) bool {
-	if len(a.Text) > maxStateText {
-		a.Text = a.Text[:maxStateText]
-	}
-	return reflect.DeepEqual(a, b)
-}
