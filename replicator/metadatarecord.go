@@ -124,7 +124,7 @@ func DecodeMetadataRecord(value []byte) (MetadataRecord, error) {
 	case recordACLRemoved:
 		id := v.uuid()
 		r.ACLRemoved = &id
-		v.tags(nil)
+		v.tags()
 	default:
 		if !v.bad {
 			return MetadataRecord{}, fmt.Errorf("%w: type %d", ErrMetadataRecord, kind)
@@ -145,7 +145,7 @@ func (s *stateReader) config() *ConfigRecord {
 		value := string(s.take(n - 1))
 		c.Value = &value
 	}
-	s.tags(nil)
+	s.tags()
 	return c
 }
 
@@ -154,7 +154,7 @@ func (s *stateReader) partitionChange(version uint32) *PartitionChangeRecord {
 	if version >= 3 {
 		c.MinLeaderEpoch = s.int32()
 	}
-	s.tags(nil)
+	s.tags()
 	return c
 }
 
@@ -163,7 +163,7 @@ func (s *stateReader) acl() *ACLRecord {
 		ID: s.uuid(), ResourceType: s.int8(), ResourceName: s.compact(), PatternType: s.int8(), Principal: s.compact(),
 		Host: s.compact(), Operation: s.int8(), PermissionType: s.int8(),
 	}
-	s.tags(nil)
+	s.tags()
 	return a
 }
 
