@@ -110,9 +110,12 @@ func (f *fetcher) run(ctx context.Context) {
 			continue
 		}
 		f.prepareFresh(ctx)
+		if f.conn == nil { // lost while partitions were prepared: connect again, they have not been asked about yet
+			continue
+		}
 		f.keep(time.Now())
 		wait := f.choose(time.Now())
-		if f.conn == nil || len(f.wanted) == 0 {
+		if len(f.wanted) == 0 {
 			f.letGo(nil)
 			f.wait(ctx, wait)
 			continue

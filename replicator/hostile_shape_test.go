@@ -283,3 +283,40 @@ func TestHostile_LengthsBeyondTheFrameBreakTheConnectionOnly(t *testing.T) {
 		t.Errorf("broke %d answers", broken)
 	}
 }
+
+// TestHostile_ConnectionLostInTheMiddleOfAStartIsMadeAgain cuts the connection at the question that a start asks: for a
+// broker's first partition, and for one that joins another, which has to go on as well.
+func TestHostile_ConnectionLostInTheMiddleOfAStartIsMadeAgain(t *testing.T) {
+	s := newTestSource(t)
+	cut := false
+	s.update(func() {
+		s.mangle = func(frame []byte, h fetchwire.RequestHeader) []byte {
+			if !cut || h.APIKey != fetchwire.KeyListOffsets {
+				return frame
+			}
+			cut = false
+			return frame[:len(frame)-1]
+		}
+	})
+	var topics []*testTopic
+	add := func(name string) {
+		s.update(func() { cut = true })
+		topics = append(topics, s.addTopic(name, 1))
+		s.update(func() {
+			for _, topic := range topics {
+				topic.partitions[0].append(dataBatch(topic.partitions[0].end, 5))
+			}
+		})
+	}
+	add("first")
+	a := startAgent(t, s, t.TempDir(), nil)
+	a.awaitEnd(t, "first", 0, 5)
+	add("second")
+	a.awaitEnd(t, "second", 0, 5)
+	a.awaitEnd(t, "first", 0, 10)
+	s.update(func() {
+		if cut {
+			t.Error("nothing was cut")
+		}
+	})
+}
