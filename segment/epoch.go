@@ -21,6 +21,8 @@ import (
 // A source-leader-epoch-checkpoint is the same under one line that says whose epochs they are:
 //
 //	source 5L6g3nShT-eMCtK--X86sw phIVGnTWSMKcT9jBWWtxDQ 700  cluster id, topic id, where the log ended when it was bound
+//
+// with the word announced behind it where the epochs are not those of the batches: see Log.AnnounceEpochs.
 
 // UndefinedEpoch and UndefinedOffset are Kafka's values for "not known" in answers about epochs.
 const (
@@ -59,6 +61,13 @@ type epochHistory struct {
 	entries []EpochEntry
 	source  *SourceID // nil in a leader-epoch-checkpoint
 	from    int64     // batches that end below it came before the binding: their epochs are not the source's
+	// announced: the source tells its epochs beside the batches, whose own are another's.
+	announced bool
+}
+
+// with is h with other entries.
+func (h *epochHistory) with(entries []EpochEntry) *epochHistory {
+	return &epochHistory{entries: entries, source: h.source, from: h.from, announced: h.announced}
 }
 
 // NewLeaderEpochCache returns an empty cache that will write path at its first change: for a file that was lost or
@@ -115,7 +124,7 @@ func (c *LeaderEpochCache) Assign(epoch int32, startOffset int64) error {
 	if !changed {
 		return nil
 	}
-	return c.store(&epochHistory{entries: entries, source: h.source, from: h.from})
+	return c.store(h.with(entries))
 }
 
 // assignEpoch returns entries with the new one; the old slice is not changed.
@@ -141,7 +150,9 @@ func (c *LeaderEpochCache) TruncateFromEnd(offset int64) error {
 	if keep == len(h.entries) && h.from <= offset {
 		return nil
 	}
-	return c.store(&epochHistory{entries: slices.Clone(h.entries[:keep]), source: h.source, from: min(h.from, offset)})
+	cut := h.with(slices.Clone(h.entries[:keep]))
+	cut.from = min(h.from, offset)
+	return c.store(cut)
 }
 
 // TruncateFromStart makes offset the start of the history: of the entries that start at or before it the last stays
@@ -157,7 +168,7 @@ func (c *LeaderEpochCache) TruncateFromStart(offset int64) error {
 	}
 	entries := slices.Clone(h.entries[first:])
 	entries[0].StartOffset = offset
-	return c.store(&epochHistory{entries: entries, source: h.source, from: h.from})
+	return c.store(h.with(entries))
 }
 
 // Clear drops every entry. Owner only. Kafka: LeaderEpochFileCache.clearAndFlush.
@@ -166,7 +177,7 @@ func (c *LeaderEpochCache) Clear() error {
 	if len(h.entries) == 0 && h.from == 0 {
 		return nil
 	}
-	return c.store(&epochHistory{source: h.source})
+	return c.store(&epochHistory{source: h.source, announced: h.announced})
 }
 
 // Replace makes entries the whole history, as another side knows it. Those that do not rise are dropped as Assign
@@ -183,7 +194,7 @@ func (c *LeaderEpochCache) Replace(entries []EpochEntry) error {
 	if slices.Equal(kept, h.entries) {
 		return nil
 	}
-	return c.store(&epochHistory{entries: kept, source: h.source, from: h.from})
+	return c.store(h.with(kept))
 }
 
 // Latest returns the newest entry, and false where there is none. Any goroutine.
@@ -255,11 +266,19 @@ func (c *LeaderEpochCache) SetSource(id SourceID, logEnd int64) error {
 	return c.store(&epochHistory{source: &id, from: logEnd})
 }
 
-const sourceLineWord = "source"
+// Words of the first line of a source-leader-epoch-checkpoint.
+const (
+	sourceLineWord = "source"
+	announcedWord  = "announced"
+)
 
 func (h *epochHistory) append(dst []byte) []byte {
 	if h.source != nil {
-		dst = fmt.Appendf(dst, "%s %s %s %d\n", sourceLineWord, h.source.ClusterID, h.source.TopicID, h.from)
+		dst = fmt.Appendf(dst, "%s %s %s %d", sourceLineWord, h.source.ClusterID, h.source.TopicID, h.from)
+		if h.announced {
+			dst = append(dst, " "+announcedWord...)
+		}
+		dst = append(dst, '\n')
 	}
 	dst = append(dst, checkpointVersion+"\n"...)
 	dst = strconv.AppendInt(dst, int64(len(h.entries)), 10)
@@ -278,8 +297,11 @@ func parseEpochFile(b []byte) (h epochHistory, dropped int, err error) {
 	text, firstLine := string(b), 1
 	if line, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(line, sourceLineWord+" ") {
 		words := strings.Split(line, " ")
+		if len(words) == 5 && words[4] == announcedWord {
+			words, h.announced = words[:4], true
+		}
 		if len(words) != 4 || words[1] == "" {
-			return h, 0, lineError(1, "not: %s <cluster id> <topic id> <offset>", sourceLineWord)
+			return h, 0, lineError(1, "not: %s <cluster id> <topic id> <offset> [%s]", sourceLineWord, announcedWord)
 		}
 		if h.from, err = strconv.ParseInt(words[3], 10, 64); err != nil || h.from < 0 {
 			return h, 0, lineError(1, "offset %.20q", words[3])

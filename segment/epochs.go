@@ -11,7 +11,8 @@ import (
 // epochs is the two histories of a mirrored log: that of the bytes on disk, which a broker goes by, and that of the
 // source, by which divergence is found. Under EpochPreserve they hold the same entries.
 //
-// Only an epoch above the newest known one is entered, on append as in recovery. Owner only; queries go to the caches.
+// Only an epoch above the newest known one is entered, on append as in recovery; into the source's none where those are
+// announced. Owner only; queries go to the caches.
 type epochs struct {
 	local    *LeaderEpochCache
 	source   *LeaderEpochCache
@@ -20,6 +21,7 @@ type epochs struct {
 	// newest entered, so that the usual batch costs two comparisons
 	latestLocal  int32
 	latestSource int32
+	announced    bool
 }
 
 // openEpochs reads both files of dir. lost says that the log's own is absent or unreadable, and why.
@@ -53,6 +55,7 @@ func (e *epochs) refresh() {
 	local, _ := e.local.Latest()
 	source, _ := e.source.Latest()
 	e.latestLocal, e.latestSource = local.Epoch, source.Epoch
+	e.announced = e.source.history.Load().announced
 }
 
 // bound says that the source is known.
@@ -64,7 +67,7 @@ func (e *epochs) bound() bool {
 // take enters the epoch of a batch that begins at base, durably, and returns the epoch its bytes are to carry.
 // The source's history comes first: once a batch is stamped, its own epoch is known nowhere else.
 func (e *epochs) take(epoch int32, base int64) (stamp int32, err error) {
-	if epoch > e.latestSource {
+	if epoch > e.latestSource && !e.announced {
 		if err := e.source.Assign(epoch, base); err != nil {
 			return 0, err
 		}

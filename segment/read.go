@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -129,9 +130,14 @@ func (s *Slice) Release() error {
 //
 // ErrOffsetOutOfRange is an offset below the log start or above the log end. Any goroutine. Kafka: UnifiedLog.read.
 func (l *Log) Read(offset int64, maxBytes int, iso Isolation) (*Slice, error) {
+	return l.ReadBelow(math.MaxInt64, offset, maxBytes, iso)
+}
+
+// ReadBelow is Read that ends before offset upTo: the slice holds no batch that reaches it. Any goroutine.
+func (l *Log) ReadBelow(upTo, offset int64, maxBytes int, iso Isolation) (*Slice, error) {
 	for {
 		seen := l.sight()
-		slice, err := l.readOnce(offset, maxBytes, iso)
+		slice, err := l.readOnce(upTo, offset, maxBytes, iso)
 		if !l.overtaken(seen, err) {
 			return slice, err
 		}
@@ -169,7 +175,7 @@ func (l *Log) overtaken(seen sight, err error) bool {
 	return !errors.Is(err, ErrOffsetOutOfRange) && (seen.cuts%2 != 0 || seen.cuts != l.cuts.Load())
 }
 
-func (l *Log) readOnce(offset int64, maxBytes int, iso Isolation) (*Slice, error) {
+func (l *Log) readOnce(upTo, offset int64, maxBytes int, iso Isolation) (*Slice, error) {
 	end := l.logEnd.Load()
 	limit := end
 	switch iso {
@@ -179,6 +185,7 @@ func (l *Log) readOnce(offset int64, maxBytes int, iso Isolation) (*Slice, error
 	case ReadCommitted:
 		limit = min(end, l.lastStable.Load())
 	}
+	limit = min(limit, upTo)
 	if start := l.logStart.Load(); offset < start || offset > end {
 		return nil, l.wrap(fmt.Errorf("%w: %d is not in [%d, %d]", ErrOffsetOutOfRange, offset, start, end))
 	}
