@@ -86,7 +86,7 @@ func (a *agent) stop() {
 		if err != nil {
 			a.t.Errorf("agent: %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		a.t.Fatal("the agent does not stop")
 	}
 }
@@ -107,7 +107,7 @@ func (a *agent) partition(topic string, p int32) (replicator.PartitionStatus, bo
 func (a *agent) awaitState(topic string, p int32, want replicator.State) replicator.PartitionStatus {
 	a.t.Helper()
 	var got replicator.PartitionStatus
-	eventually(a.t, time.Minute, fmt.Sprintf("%s-%d to be %v", topic, p, want), func() (bool, string) {
+	eventually(a.t, patience, fmt.Sprintf("%s-%d to be %v", topic, p, want), func() (bool, string) {
 		s, ok := a.partition(topic, p)
 		got = s
 		return ok && s.State == want, fmt.Sprintf("held %v, %v: %s", ok, s.State, s.CauseText)
@@ -115,18 +115,19 @@ func (a *agent) awaitState(topic string, p int32, want replicator.State) replica
 	return got
 }
 
-// awaitCaughtUp waits until every partition of the topics ends where the source's high watermark is.
+// awaitCaughtUp waits until every partition of the topics ends where its leader's log ends. The high watermark alone
+// would not do: it lags where followers have not fetched yet, and a leader that has just been elected learns it anew.
 func (a *agent) awaitCaughtUp(src *kafka.Cluster, partitions ...tp) {
 	a.t.Helper()
 	for _, p := range partitions {
-		eventually(a.t, 2*time.Minute, p.String()+" to catch up", func() (bool, string) {
-			_, end, err := src.Offsets(a.t.Context(), p.topic, p.partition, false)
+		eventually(a.t, patience, p.String()+" to catch up", func() (bool, string) {
+			committed, end, err := src.Ends(a.t.Context(), p.topic, p.partition)
 			if err != nil {
 				return false, err.Error()
 			}
 			s, ok := a.partition(p.topic, p.partition)
-			return ok && s.State == replicator.StateMirroring && s.EndOffset == end,
-				fmt.Sprintf("held %v, %v at %d of %d: %s", ok, s.State, s.EndOffset, end, s.CauseText)
+			return ok && s.State == replicator.StateMirroring && committed == end && s.EndOffset == end,
+				fmt.Sprintf("held %v, %v at %d of %d (committed: %d): %s", ok, s.State, s.EndOffset, end, committed, s.CauseText)
 		})
 	}
 }

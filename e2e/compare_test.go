@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"segmirror/bench/kafka"
 	"segmirror/compare"
@@ -42,7 +41,7 @@ func compareLogs(t *testing.T, p tp, sourceDir, mirrorDir string, ignoreEpoch bo
 func compareLive(t *testing.T, src *kafka.Cluster, p tp, mirrorDir string, ignoreEpoch bool) compare.Result {
 	t.Helper()
 	var result compare.Result
-	eventually(t, 30*time.Second, p.String()+" to be served up to the mirror's end", func() (bool, string) {
+	eventually(t, patience, p.String()+" to be served up to the mirror's end", func() (bool, string) {
 		a, err := openTopic(t, src, p)
 		if err != nil {
 			return false, err.Error() // the leader moved

@@ -90,6 +90,15 @@ func startProcess(t *testing.T, props map[string]string) *agentProcess {
 	return a
 }
 
+// awaitStarted waits until the agent says that it has started: before that a signal may find no handler.
+func (a *agentProcess) awaitStarted() {
+	a.t.Helper()
+	eventually(a.t, patience, "the agent to start", func() (bool, string) {
+		out, err := os.ReadFile(a.out)
+		return err == nil && strings.Contains(string(out), "agent started"), string(out)
+	})
+}
+
 // kill ends the agent with SIGKILL and waits for its end. An agent that had ended before is an error.
 func (a *agentProcess) kill() {
 	a.t.Helper()
@@ -113,7 +122,7 @@ func (a *agentProcess) stop() {
 		if err != nil {
 			a.t.Errorf("agent: %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		a.t.Fatal("the agent does not stop")
 	}
 }
@@ -156,9 +165,8 @@ func TestKill_LeavesABatchExactPrefix(t *testing.T) {
 		}
 	}
 	stopMoving()
-	stats := live.Stop()
+	stopLive(t, src, live)
 	finish(t, src, parts, props)
-	t.Logf("source: %+v", stats)
 }
 
 // killRounds reads the environment; the seed is a new one each time unless it is given.
@@ -286,6 +294,7 @@ func finish(t *testing.T, src *kafka.Cluster, parts []tp, props map[string]strin
 	a.awaitCaughtUp(src, parts...)
 	a.stop()
 	again := startProcess(t, props)
+	again.awaitStarted()
 	wait(t, time.Second)
 	again.stop()
 	var total compare.Result

@@ -105,7 +105,7 @@ func TestLife_HungBrokerIsLeft(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	eventually(t, time.Minute, "the other broker to lead", func() (bool, string) {
+	eventually(t, patience, "the other broker to lead", func() (bool, string) {
 		s, err := src.Topic(t.Context(), 1, p.topic)
 		return err == nil && s.Partitions[0].Leader == 1, fmt.Sprintf("%+v, %v", s, err)
 	})
@@ -118,7 +118,7 @@ func TestLife_HungBrokerIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := time.Now()
-	eventually(t, 30*time.Second, "the records of the new leader", func() (bool, string) {
+	eventually(t, patience, "the records of the new leader", func() (bool, string) {
 		s, _ := a.partition(p.topic, p.partition)
 		return s.EndOffset == 35, fmt.Sprintf("%v at %d, fetched from %d: %s", s.State, s.EndOffset, s.Leader, s.CauseText)
 	})
@@ -242,7 +242,7 @@ func TestLife_LogStartFollowsRetention(t *testing.T) {
 	if err := src.AlterTopic(t.Context(), p.topic, map[string]string{"retention.bytes": "4000"}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "the mirror's log start to follow", func() (bool, string) {
+	eventually(t, patience, "the mirror's log start to follow", func() (bool, string) {
 		start, _, err := src.Offsets(t.Context(), p.topic, p.partition, false)
 		if err != nil {
 			return false, err.Error()
@@ -275,7 +275,7 @@ func TestLife_DeletedTopicFailsAndItsSuccessorOverwritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, src, p, 50)
-	eventually(t, time.Minute, "the new topic to be noticed", func() (bool, string) {
+	eventually(t, patience, "the new topic to be noticed", func() (bool, string) {
 		s, _ := a.partition(p.topic, p.partition)
 		return s.Cause == replicator.CauseCreatedAgain, fmt.Sprintf("%v: %s", s.State, s.CauseText)
 	})

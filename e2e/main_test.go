@@ -71,7 +71,10 @@ func destination(t *testing.T) *kafka.Cluster {
 }
 
 // timeToClean is how long the source's log cleaner may take.
-const timeToClean = time.Minute
+const timeToClean = patience
+
+// patience is how long a test waits for what must come. Only a test that fails spends it.
+const patience = 3 * time.Minute
 
 // eventually polls cond until it is true and fails the test after limit; last says what was seen then.
 func eventually(t *testing.T, limit time.Duration, what string, cond func() (ok bool, last string)) {

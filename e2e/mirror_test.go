@@ -36,8 +36,7 @@ func TestMirror_EqualsALiveSource(t *testing.T) {
 	rebase := startAgent(t, agentProps(src, t.TempDir(), "rebase", "live-.*"))
 	disturb(t, src, live, parts)
 	openTransaction(t, src, tp{"live-txn", 0})
-	stats := live.Stop()
-	t.Logf("source: %+v", stats)
+	stopLive(t, src, live)
 	for _, a := range []*agent{preserve, rebase} {
 		a.awaitCaughtUp(src, parts...)
 		a.stop()

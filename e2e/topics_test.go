@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"segmirror/bench/kafka"
 )
@@ -79,7 +78,7 @@ func createKinds(t *testing.T, src *kafka.Cluster, all []kind) []tp {
 // deleteKinds deletes the topics, so that later tests have the brokers for themselves.
 func deleteKinds(t *testing.T, src *kafka.Cluster, all []kind) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own context is done
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // the test's own context is done
 	defer cancel()
 	for _, k := range all {
 		if err := src.DeleteTopic(ctx, k.live.Name); err != nil {
@@ -102,6 +101,17 @@ func startLive(t *testing.T, src *kafka.Cluster, all []kind) *kafka.Live {
 	return live
 }
 
+// stopLive ends the producers and waits until the markers of their transactions are in the logs: what the source holds
+// is at rest then.
+func stopLive(t *testing.T, src *kafka.Cluster, live *kafka.Live) {
+	t.Helper()
+	stats := live.Stop()
+	if err := src.AwaitMarkers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("source: %+v", stats)
+}
+
 // openTransaction leaves a transaction open in the partition.
 func openTransaction(t *testing.T, src *kafka.Cluster, p tp) {
 	t.Helper()
@@ -122,7 +132,7 @@ func openTransaction(t *testing.T, src *kafka.Cluster, p tp) {
 func awaitBatches(t *testing.T, live *kafka.Live, n int64) {
 	t.Helper()
 	goal := live.Stats().Batches + n
-	eventually(t, time.Minute, fmt.Sprintf("%d batches", goal), func() (bool, string) {
+	eventually(t, patience, fmt.Sprintf("%d batches", goal), func() (bool, string) {
 		s := live.Stats()
 		return s.Batches >= goal, fmt.Sprintf("%+v", s)
 	})

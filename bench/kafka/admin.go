@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -206,6 +207,25 @@ func (c *Cluster) awaitTopic(ctx context.Context, topic, what string, cond func(
 			}
 			t, err := c.Topic(ctx, b.ID, topic)
 			if !cond(t, err) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+// AwaitMarkers waits until no transaction is being ended: a producer that committed or aborted has its answer before
+// the markers are in the partitions' logs. Open transactions are not waited for.
+func (c *Cluster) AwaitMarkers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	return poll(ctx, "the markers of ended transactions", func() (bool, error) {
+		listed, err := c.admin.ListTransactions(ctx, nil, nil)
+		if err != nil {
+			return false, nil // a coordinator that moves
+		}
+		for _, t := range listed {
+			if strings.HasPrefix(t.State, "Prepare") {
 				return false, nil
 			}
 		}

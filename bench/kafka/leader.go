@@ -111,44 +111,63 @@ func (c *Cluster) elect(ctx context.Context, how kadm.ElectLeadersHow, topic str
 // Offsets returns the partition's log start offset and its end: the high watermark, or with committed the last stable
 // offset. It asks again while a leader is being elected or does not know its high watermark yet.
 func (c *Cluster) Offsets(ctx context.Context, topic string, p int32, committed bool) (start, end int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for _, ask := range []struct {
-		timestamp int64
-		into      *int64
-	}{{-2, &start}, {-1, &end}} {
-		err := poll(ctx, fmt.Sprintf("offsets of %s-%d", topic, p), func() (bool, error) {
-			var err error
-			*ask.into, err = c.offset(ctx, topic, p, ask.timestamp, committed)
-			if err != nil && !kerr.IsRetriable(err) {
-				return false, err
-			}
-			return err == nil, nil
-		})
-		if err != nil {
-			return 0, 0, err
-		}
+	first, last := offsetAsk{timestamp: -2, replica: -1}, offsetAsk{timestamp: -1, replica: -1}
+	if committed {
+		first.isolation, last.isolation = 1, 1
+	}
+	if start, err = c.offset(ctx, topic, p, first); err != nil {
+		return 0, 0, err
+	}
+	if end, err = c.offset(ctx, topic, p, last); err != nil {
+		return 0, 0, err
 	}
 	return start, end, nil
 }
 
-// offset asks the leader for one offset by timestamp: -2 the log start, -1 the end.
-func (c *Cluster) offset(ctx context.Context, topic string, p int32, timestamp int64, committed bool) (int64, error) {
-	rp := kmsg.NewListOffsetsRequestTopicPartition()
-	rp.Partition, rp.Timestamp = p, timestamp
-	t := kmsg.NewListOffsetsRequestTopic()
-	t.Topic, t.Partitions = topic, append(t.Partitions, rp)
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.ReplicaID, req.Topics = -1, append(req.Topics, t)
-	if committed {
-		req.IsolationLevel = 1
+// Ends returns the partition's high watermark and then its log end offset at the leader. Where they are equal every
+// replica in sync holds all that was there when the call began; else the leader holds records that no consumer is
+// given yet: not acknowledged, or not known to be so after the leader moved.
+func (c *Cluster) Ends(ctx context.Context, topic string, p int32) (highWatermark, logEnd int64, err error) {
+	if highWatermark, err = c.offset(ctx, topic, p, offsetAsk{timestamp: -1, replica: -1}); err != nil {
+		return 0, 0, err
 	}
-	resp, err := req.RequestWith(ctx, c.client)
-	if err != nil {
-		return -1, err
+	// A leader answers a replica, of whatever id, with its log's end.
+	if logEnd, err = c.offset(ctx, topic, p, offsetAsk{timestamp: -1, replica: 0}); err != nil {
+		return 0, 0, err
 	}
-	part := resp.Topics[0].Partitions[0]
-	return part.Offset, codeError(part.ErrorCode, nil)
+	return highWatermark, logEnd, nil
+}
+
+// offsetAsk is one question of a ListOffsets request.
+type offsetAsk struct {
+	timestamp int64 // -2 the log start, -1 the end
+	replica   int32 // -1 for a consumer
+	isolation int8  // 1 for the last stable offset
+}
+
+// offset asks the leader for one offset, again while a leader is being elected.
+func (c *Cluster) offset(ctx context.Context, topic string, p int32, ask offsetAsk) (offset int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	err = poll(ctx, fmt.Sprintf("an offset of %s-%d", topic, p), func() (bool, error) {
+		rp := kmsg.NewListOffsetsRequestTopicPartition()
+		rp.Partition, rp.Timestamp = p, ask.timestamp
+		t := kmsg.NewListOffsetsRequestTopic()
+		t.Topic, t.Partitions = topic, append(t.Partitions, rp)
+		req := kmsg.NewPtrListOffsetsRequest()
+		req.ReplicaID, req.IsolationLevel, req.Topics = ask.replica, ask.isolation, append(req.Topics, t)
+		resp, err := req.RequestWith(ctx, c.client)
+		if err == nil {
+			part := resp.Topics[0].Partitions[0]
+			offset, err = part.Offset, codeError(part.ErrorCode, nil)
+		}
+		var refused *kerr.Error // any other error is a connection's, which a broker that goes away breaks
+		if errors.As(err, &refused) && !refused.Retriable {
+			return false, err
+		}
+		return err == nil, nil
+	})
+	return offset, err
 }
 
 // Deny takes the operation on a topic away from everyone, all others staying allowed: with an authorizer that allows

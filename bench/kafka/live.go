@@ -60,7 +60,8 @@ func (c *Cluster) StartLive(ctx context.Context, topics ...LiveTopic) *Live {
 	return l
 }
 
-// Stop ends the producers, waits for them and returns what they did. An unfinished transaction stays open.
+// Stop ends the producers, waits for them and returns what they did. A batch that is on its way is waited for, so that
+// none arrives later; an unfinished transaction stays open.
 func (l *Live) Stop() LiveStats {
 	l.cancel()
 	l.wg.Wait()
@@ -75,6 +76,9 @@ func (l *Live) Stats() LiveStats {
 	}
 	return s
 }
+
+// roundTimeout bounds one batch or transaction of a live producer.
+const roundTimeout = 30 * time.Second
 
 // liveWriter is one producer of a Live and its seeded randomness.
 type liveWriter struct {
@@ -125,9 +129,10 @@ func (w liveWriter) produce(ctx context.Context, rng *rand.Rand) error {
 	}
 }
 
-// round writes a batch to one partition, or a transaction over some of them.
-func (w liveWriter) round(ctx context.Context, p *Producer, rng *rand.Rand, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+// round writes a batch to one partition, or a transaction over some of them. When stop is done it ends between two
+// requests: one that was sent and not waited for would still be carried out, at any time.
+func (w liveWriter) round(stop context.Context, p *Producer, rng *rand.Rand, n int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), roundTimeout)
 	defer cancel()
 	if !w.topic.Transactional {
 		return w.send(ctx, p, rng)
@@ -136,6 +141,9 @@ func (w liveWriter) round(ctx context.Context, p *Producer, rng *rand.Rand, n in
 		return err
 	}
 	for range 1 + rng.IntN(4) {
+		if stop.Err() != nil {
+			return stop.Err()
+		}
 		if err := w.send(ctx, p, rng); err != nil {
 			return err
 		}
