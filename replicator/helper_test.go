@@ -195,7 +195,7 @@ func (a *runningAgent) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("Run: %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("Run did not return; log:\n%s", a.logs.String())
 	}
 }
@@ -213,7 +213,7 @@ func (a *runningAgent) partition(topic string, index int32) (PartitionStatus, bo
 
 func (a *runningAgent) awaitEnd(t *testing.T, topic string, index int32, end int64) {
 	t.Helper()
-	await(t, 10*time.Second, fmt.Sprintf("%s-%d ends at %d", topic, index, end), func() bool {
+	await(t, patience, fmt.Sprintf("%s-%d ends at %d", topic, index, end), func() bool {
 		p, ok := a.partition(topic, index)
 		return ok && p.EndOffset >= end && p.State == StateMirroring
 	})
@@ -222,7 +222,7 @@ func (a *runningAgent) awaitEnd(t *testing.T, topic string, index int32, end int
 func (a *runningAgent) awaitState(t *testing.T, topic string, index int32, state State) PartitionStatus {
 	t.Helper()
 	var p PartitionStatus
-	await(t, 10*time.Second, fmt.Sprintf("%s-%d is %s", topic, index, state), func() bool {
+	await(t, patience, fmt.Sprintf("%s-%d is %s", topic, index, state), func() bool {
 		p, _ = a.partition(topic, index)
 		return p.State == state && p.Topic != ""
 	})

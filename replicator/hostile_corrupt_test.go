@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for what must come. It is only ever spent by a failing test.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // stayFailed keeps a partition FAILED for the rest of a test.
 func stayFailed(more ...string) map[string]string {

@@ -3,6 +3,7 @@ package replicator
 import (
 	"encoding/binary"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -751,11 +752,15 @@ func TestApply_MovesOnWithoutAllocating(t *testing.T) {
 	head := fetchwire.PartitionHead{HighWatermark: 100, LogStartOffset: 0, RecordsSize: 10}
 	info := segment.AppendInfo{Batches: 1, Bytes: 10, FirstOffset: 99, LastOffset: 99, MaxTimestampMs: 5}
 	now := time.Now()
-	if n := testing.AllocsPerRun(100, func() {
-		p.noteAppend(&info, now)
-		f.advance(p, &head, &info, now)
-	}); n != 0 {
-		t.Errorf("%v allocations an answer", n)
+	fewest := math.Inf(1)
+	for range 5 { // goroutines that earlier tests left to end allocate, too
+		fewest = min(fewest, testing.AllocsPerRun(100, func() {
+			p.noteAppend(&info, now)
+			f.advance(p, &head, &info, now)
+		}))
+	}
+	if fewest != 0 {
+		t.Errorf("%v allocations an answer", fewest)
 	}
 }
 

@@ -21,13 +21,14 @@ func serving(t *testing.T, s *fakeKafka) *runningAgent {
 	return runAgent(t, s.properties(t.TempDir(), "listeners", "PLAINTEXT://127.0.0.1:0"))
 }
 
-// caughtUp waits until the partitions hold what the source has.
+// caughtUp waits until the partitions hold what the source has, and serve it.
 func caughtUp(t *testing.T, a *runningAgent, topic string, partitions int32) {
 	t.Helper()
 	for index := range partitions {
-		await(t, 10*time.Second, fmt.Sprintf("%s-%d is caught up", topic, index), func() bool {
+		await(t, patience, fmt.Sprintf("%s-%d is caught up", topic, index), func() bool {
 			p, ok := a.partition(topic, index)
-			return ok && p.State == StateMirroring && p.SourceOffset >= 0 && p.EndOffset == p.SourceOffset
+			return ok && p.State == StateMirroring && p.SourceOffset >= 0 && p.EndOffset == p.SourceOffset &&
+				p.HighWatermark == p.SourceOffset
 		})
 	}
 }
@@ -53,7 +54,7 @@ func consumer(t *testing.T, a *runningAgent, topic string, partitions int32, opt
 // consume polls until n records came, and returns their keys by partition.
 func consume(t *testing.T, client *kgo.Client, n int) map[int32][]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	keys, got := map[int32][]string{}, 0
 	for got < n {
@@ -150,7 +151,7 @@ func TestServing_RefusesWritesInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer producer.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err = producer.ProduceSync(ctx, &kgo.Record{Topic: "orders", Value: []byte("v")}).FirstErr()
 	if !errors.Is(err, kerr.PolicyViolation) {

@@ -113,7 +113,7 @@ func TestServedFetch_ASessionTellsOnlyWhatChanged(t *testing.T) {
 		produced <- s.client.ProduceSync(context.Background(), &kgo.Record{Topic: "orders", Partition: 1}).FirstErr()
 	}()
 	began := time.Now()
-	if got := next(20_000, 1); len(got) != 1 || got[1].next != 1 || time.Since(began) > 15*time.Second {
+	if got := next(30_000, 1); len(got) != 1 || got[1].next != 1 || time.Since(began) > 25*time.Second {
 		t.Errorf("a long poll, after %v: %+v", time.Since(began), got)
 	}
 	if err := <-produced; err != nil {
@@ -219,7 +219,7 @@ func TestServer_ClosesWhatItDoesNotSpeakAndServesTheOthers(t *testing.T) {
 	a := serving(t, s)
 	caughtUp(t, a, "orders", 1)
 	stranger := readerOf(t, a, "stranger")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := stranger.Call(ctx, &fetchwire.ProduceRequest{}, &fetchwire.ProduceResponse{}); err == nil {
 		t.Error("records without acks were answered")
