@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // ErrLogOpen says that a partition's log is open already.
@@ -307,10 +308,7 @@ func (d *LogDir) Close() error {
 		}
 	}
 	d.mu.Unlock()
-	var err error
-	for _, l := range open {
-		err = errors.Join(err, l.Close())
-	}
+	err := closeAll(open)
 	checkpointErr := d.Checkpoint()
 	err = errors.Join(err, checkpointErr)
 	if checkpointErr == nil && d.orderly() {
@@ -321,6 +319,25 @@ func (d *LogDir) Close() error {
 	d.lock = nil
 	d.mu.Unlock()
 	return err
+}
+
+// closesAtOnce is how many logs are closed at the same time: closing one is a few syncs, of which a file system does
+// many as fast as one.
+const closesAtOnce = 16
+
+func closeAll(logs []*Log) error {
+	errs := make([]error, len(logs))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(len(logs), closesAtOnce) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(logs); i = int(next.Add(1)) - 1 {
+				errs[i] = logs[i].Close()
+			}
+		})
+	}
+	workers.Wait()
+	return errors.Join(errs...)
 }
 
 // orderly tells whether every partition in the directory is as an orderly stop leaves it.
