@@ -366,7 +366,7 @@ func (t *taking) batch(b Batch) (more bool, err error) {
 	return true, t.apply(b, m)
 }
 
-// apply makes a batch that passed every check part of the segment; the epochs are durable before it is visible.
+// apply makes a batch that passed every check part of the segment; its epoch is entered before it is visible.
 func (t *taking) apply(b Batch, m *batchMeta) error {
 	l := t.l
 	if m.magic >= 2 {

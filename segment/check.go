@@ -76,6 +76,9 @@ func (l *Log) Check() error {
 			}
 		}
 	}
+	if err := l.epochs.sync(); err != nil {
+		return l.wrap(err)
+	}
 	c := checker{dir: l.dir, cfg: l.cfg, psm: psm.New(), closed: false, logStart: l.logStart.Load()}
 	for _, s := range list {
 		c.segments = append(c.segments, checked{base: s.base, size: s.size.Load()})

@@ -30,8 +30,8 @@
 //     that did not commit them, before a park, a close and a truncation.
 //   - The .log is the truth. An offset is never taken from an index without parsing the batch it points to, and the
 //     indexes are what a recovery would rebuild, however often the log was opened.
-//   - An epoch is in its file before the first batch of it is visible; under EpochRebase the source's epoch is in its
-//     file before the batch is stamped.
+//   - An epoch is in its file when the first batch of it is durable, and until then recovery reads it off that batch;
+//     under EpochRebase the source's epoch is in its file before the batch is stamped.
 //   - A segment is filled per batch up to segment.bytes; a larger batch stands alone. Its name is the base offset of
 //     its first batch. A boundary between segments that leaves a gap is durable before the next segment has bytes.
 //   - The recovery point never lies above what was synced, and is lowered in its file before anything is cut.

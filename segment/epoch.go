@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -47,13 +48,17 @@ type SourceID struct {
 
 // LeaderEpochCache is the history of leader epochs of one partition, and the file that keeps it.
 //
-// Every change is in the file, synced, before the method returns. Queries may come from any goroutine; changes
-// belong to the log's owner. Kafka: LeaderEpochFileCache.
+// Every change but AssignLater's is in the file, synced, before the method returns. Queries may come from any
+// goroutine; changes belong to the log's owner. Kafka: LeaderEpochFileCache.
 type LeaderEpochCache struct {
 	path string
 
-	// atomic
+	// atomic; only the owner changes it, all but AssignLater under writing
 	history atomic.Pointer[epochHistory]
+
+	// guarded by writing, which is held while the file is replaced
+	writing sync.Mutex
+	written *epochHistory // what the file holds
 }
 
 // epochHistory is never changed once it is visible. Both epoch and start offset strictly rise.
@@ -74,7 +79,8 @@ func (h *epochHistory) with(entries []EpochEntry) *epochHistory {
 // cannot be read, before it is rebuilt from the batches.
 func NewLeaderEpochCache(path string) *LeaderEpochCache {
 	c := &LeaderEpochCache{path: path}
-	c.history.Store(&epochHistory{})
+	c.written = &epochHistory{}
+	c.history.Store(c.written)
 	return c
 }
 
@@ -99,16 +105,35 @@ func OpenLeaderEpochCache(path string) (c *LeaderEpochCache, dropped int, err er
 	if dropped > 0 {
 		return c, dropped, c.store(&h)
 	}
+	c.written = &h
 	c.history.Store(&h)
 	return c, 0, nil
 }
 
 // store makes h the history: in the file first, then for readers.
 func (c *LeaderEpochCache) store(h *epochHistory) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if err := replaceFile(c.path, h.append(nil)); err != nil {
 		return err
 	}
+	c.written = h
 	c.history.Store(h)
+	return nil
+}
+
+// Sync puts what AssignLater entered into the file. The owner, or one goroutine beside it.
+func (c *LeaderEpochCache) Sync() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	h := c.history.Load()
+	if h == c.written {
+		return nil
+	}
+	if err := replaceFile(c.path, h.append(nil)); err != nil {
+		return err
+	}
+	c.written = h
 	return nil
 }
 
@@ -116,15 +141,35 @@ func (c *LeaderEpochCache) store(h *epochHistory) error {
 // the same or a higher start offset, go. ErrEpochNegative changes nothing. Owner only. Allocates nothing for
 // the latest epoch. Kafka: LeaderEpochFileCache.assign.
 func (c *LeaderEpochCache) Assign(epoch int32, startOffset int64) error {
+	h, err := c.assigned(epoch, startOffset)
+	if err != nil || h == nil {
+		return err
+	}
+	return c.store(h)
+}
+
+// AssignLater is Assign for an epoch that the batches tell as well: it is in the file after Sync, or the next other
+// change. Owner only.
+func (c *LeaderEpochCache) AssignLater(epoch int32, startOffset int64) error {
+	h, err := c.assigned(epoch, startOffset)
+	if err != nil || h == nil {
+		return err
+	}
+	c.history.Store(h)
+	return nil
+}
+
+// assigned returns the history with the new entry, nil where it is no news.
+func (c *LeaderEpochCache) assigned(epoch int32, startOffset int64) (*epochHistory, error) {
 	if epoch < 0 || startOffset < 0 {
-		return fmt.Errorf("%s: epoch %d from offset %d: %w", c.path, epoch, startOffset, ErrEpochNegative)
+		return nil, fmt.Errorf("%s: epoch %d from offset %d: %w", c.path, epoch, startOffset, ErrEpochNegative)
 	}
 	h := c.history.Load()
 	entries, changed := assignEpoch(h.entries, epoch, startOffset)
 	if !changed {
-		return nil
+		return nil, nil //nolint:nilnil // no change is no error
 	}
-	return c.store(h.with(entries))
+	return h.with(entries), nil
 }
 
 // assignEpoch returns entries with the new one; the old slice is not changed.

@@ -64,11 +64,18 @@ func (e *epochs) bound() bool {
 	return ok
 }
 
-// take enters the epoch of a batch that begins at base, durably, and returns the epoch its bytes are to carry.
-// The source's history comes first: once a batch is stamped, its own epoch is known nowhere else.
+// take enters the epoch of a batch that begins at base and returns the epoch its bytes are to carry.
+//
+// What the batches tell becomes durable with them, at the next sync: of what lies behind the recovery point, recovery
+// reads the epochs off the batches. But once a batch is stamped, its own epoch is known nowhere else: under EpochRebase
+// the source's history comes first, durably.
 func (e *epochs) take(epoch int32, base int64) (stamp int32, err error) {
 	if epoch > e.latestSource && !e.announced {
-		if err := e.source.Assign(epoch, base); err != nil {
+		assign := e.source.AssignLater
+		if e.policy == EpochRebase {
+			assign = e.source.Assign
+		}
+		if err := assign(epoch, base); err != nil {
 			return 0, err
 		}
 		e.latestSource = epoch
@@ -78,13 +85,16 @@ func (e *epochs) take(epoch int32, base int64) (stamp int32, err error) {
 		stamp = e.constant
 	}
 	if stamp > e.latestLocal {
-		if err := e.local.Assign(stamp, base); err != nil {
+		if err := e.local.AssignLater(stamp, base); err != nil {
 			return 0, err
 		}
 		e.latestLocal = stamp
 	}
 	return stamp, nil
 }
+
+// sync makes what take entered durable. The owner, or one goroutine beside it.
+func (e *epochs) sync() error { return errors.Join(e.source.Sync(), e.local.Sync()) }
 
 // retake is take in recovery, of a batch of offsets base to last, which may carry the source's epoch or be stamped.
 //

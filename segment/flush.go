@@ -21,7 +21,10 @@ func (l *Log) Flush() (int64, error) {
 	var mark flushMark
 	for again := true; again; {
 		mark = flushMark{truncations: l.truncations.Load(), offset: l.logEnd.Load()}
-		var err error
+		err := l.epochs.sync() // after the end was read: every batch below it has its epoch entered
+		if err != nil {
+			return 0, l.poison(err)
+		}
 		if again, err = l.flushSegments(mark); err != nil {
 			return 0, l.poison(err)
 		}
