@@ -82,16 +82,20 @@ func (a *Agent) health() (text string, well bool) {
 		}
 	}
 	for _, m := range status.Mirrors {
-		failed := 0
+		var mirroring, failed int
 		for _, p := range m.Partitions {
-			if p.State == StateFailed {
+			switch p.State {
+			case StateMirroring:
+				mirroring++
+			case StateFailed:
 				failed++
+			default:
 			}
 		}
 		if m.RefreshError != "" {
 			fmt.Fprintf(&b, "mirror %s: source: %s\n", m.Name, strings.ReplaceAll(m.RefreshError, "\n", "; "))
 		}
-		fmt.Fprintf(&b, "mirror %s: %d partitions, %d failed\n", m.Name, len(m.Partitions), failed)
+		fmt.Fprintf(&b, "mirror %s: %d partitions, %d mirroring, %d failed\n", m.Name, len(m.Partitions), mirroring, failed)
 	}
 	if well {
 		return "ok\n" + b.String(), true

@@ -581,7 +581,7 @@ func TestMetrics_SayWhatIsMirroredAndHowFarBehind(t *testing.T) {
 			t.Errorf("no metric %s", name)
 		}
 	}
-	if health := scrape(t, a, "/healthz"); !strings.HasPrefix(health, "ok\nmirror m: 1 partitions, 0 failed") {
+	if health := scrape(t, a, "/healthz"); !strings.HasPrefix(health, "ok\nmirror m: 1 partitions, 1 mirroring, 0 failed") {
 		t.Errorf("healthz says %q", health)
 	}
 }
