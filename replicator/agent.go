@@ -15,15 +15,16 @@ import (
 // Agent mirrors the declared mirrors of one Config into its log directories.
 type Agent struct {
 	// immutable
-	cfg     Config
-	logger  *slog.Logger
-	logs    *logSet
-	states  *stateLog
-	flusher *flusher
-	mirrors []*mirror
-	server  *metricsServer // nil without metrics.listener
-	clients *server        // nil without listeners
-	served  bell           // told when a mirrored log's high watermark moved
+	cfg      Config
+	logger   *slog.Logger
+	logs     *logSet
+	states   *stateLog
+	metadata *metadataLog
+	flusher  *flusher
+	mirrors  []*mirror
+	server   *metricsServer // nil without metrics.listener
+	clients  *server        // nil without listeners
+	served   bell           // told when a mirrored log's high watermark moved
 
 	// guarded by mu
 	mu     sync.Mutex
@@ -58,6 +59,9 @@ func (a *Agent) open() error {
 		return err
 	}
 	if a.states, err = openStateLog(a.stateDir(), a.logger); err != nil {
+		return err
+	}
+	if a.metadata, err = openMetadataLog(a.stateDir(), a.logger); err != nil {
 		return err
 	}
 	a.logs.measure(a.cfg.MinFreeBytes)
@@ -95,6 +99,9 @@ func (a *Agent) abandon() error {
 	}
 	if a.states != nil {
 		a.states.close()
+	}
+	if a.metadata != nil {
+		a.metadata.close()
 	}
 	if a.logs == nil {
 		return err
@@ -183,6 +190,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	stopHelpers()
 	helpers.Wait()
 	a.states.close()
+	a.metadata.close()
 	if a.server != nil {
 		err = errors.Join(err, a.server.close())
 	}

@@ -17,7 +17,8 @@
 //
 // # Layout
 //
-// `__mirror_state-0` in the first log directory (or metadata.log.dir) is a Kafka log of the records in staterecord.go.
+// `__mirror_state-0` in the first log directory (or metadata.log.dir) is a Kafka log of the records in staterecord.go,
+// `__cluster_metadata-0` beside it one of those in metadatarecord.go.
 // Every other partition directory is a mirrored one, in the format of package segment; what it is a copy of stands in
 // its source-leader-epoch-checkpoint. What recovery cuts lies in segmirror-cut beside the log directory.
 //
@@ -29,7 +30,7 @@
 //	              diverge.go where two histories part
 //	partition.go  what is known of a partition, and by whom; state.go, retry.go its states and causes
 //	logset.go     the open logs of all log directories; flusher.go makes them durable
-//	statelog.go   what survives a restart
+//	recordlog.go  a log of the agent's own records; statelog.go and metadatalog.go are the two of them
 //	metrics.go, health.go, status.go  what others see
 //	server.go     the listener for Kafka clients; handlers.go and serve*.go what it answers, from the open logs
 //	metadatarecord.go  the records of __cluster_metadata
@@ -67,7 +68,7 @@
 //	mirror.mu      the lists that Status reads
 //	logSet.mu      the table of directories
 //	flusher.mu     the table of logs to flush
-//	stateLog.mu    the replayed state
+//	recordLog.mu   what the records say
 //	stats.mu       a partition's lost ranges
 //	mailbox.mu     a queue
 //	server.mu      the connections

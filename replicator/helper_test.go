@@ -276,3 +276,9 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+// appendStateRecords makes one batch of the state log.
+func appendStateRecords(baseOffset, nowMs int64, records []StateRecord) []byte {
+	kind := stateLogKind()
+	return kind.appendBatch(nil, baseOffset, nowMs, records)
+}

@@ -93,7 +93,7 @@ func (s *logSet) list() error {
 				slog.String("log_dir", d.dir.Path()), slog.Any("err", err))
 		}
 		for _, tp := range tps {
-			if tp == stateTopicPartition {
+			if tp == stateTopicPartition || tp == metadataTopicPartition {
 				continue
 			}
 			if other := s.held[tp]; other != nil {

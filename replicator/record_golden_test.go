@@ -58,7 +58,7 @@ func TestStateRecords_AreWhatKafkaWrites(t *testing.T) {
 	if n := len(examples["state/value2"]); n != 17 {
 		t.Errorf("the value has %d bytes, want 17", n)
 	}
-	batch := appendStateBatch(nil, 5, 1_700_000_000_000, []StateRecord{state})
+	batch := appendStateRecords(5, 1_700_000_000_000, []StateRecord{state})
 	binary.BigEndian.PutUint32(batch[12:], 0xffffffff) // the leader epoch, as Kafka leaves it until the leader stamps it
 	if want := examples["state/batch"]; !bytes.Equal(batch, want) || len(want) != 98 {
 		t.Errorf("the batch is\n%x, Kafka writes\n%x", batch, want)

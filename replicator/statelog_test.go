@@ -24,7 +24,7 @@ func TestStateRecord_HasTheBytesOfTheKIP(t *testing.T) {
 	if got := hex.EncodeToString(value); got != "000009"+hex.EncodeToString([]byte("my-topic"))+"000000000500" {
 		t.Errorf("value %s", got)
 	}
-	batch := appendStateBatch(nil, 0, 1_700_000_000_000, []StateRecord{r})
+	batch := appendStateRecords(0, 1_700_000_000_000, []StateRecord{r})
 	if len(key) != 13 || len(value) != 17 || len(batch) != 98 {
 		t.Errorf("key %d, value %d, batch %d bytes; want 13, 17, 98", len(key), len(value), len(batch))
 	}
@@ -201,7 +201,7 @@ func TestStateLog_IsDurableBeforeItAnswers(t *testing.T) {
 		t.Errorf("durable up to %d of %d", s.log.RecoveryPoint(), s.log.LogEndOffset())
 	}
 	s.close()
-	if err := s.append(StateRecord{Type: recordMirrorSource, Mirror: "m"}); !errors.Is(err, errStateLogClosed) {
+	if err := s.append(StateRecord{Type: recordMirrorSource, Mirror: "m"}); !errors.Is(err, errRecordLogClosed) {
 		t.Errorf("append after close: %v", err)
 	}
 	if err := dir.Close(); err != nil {
@@ -220,7 +220,7 @@ func TestStateLog_IsRewrittenWhenItHasGrownAndSaysTheSame(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * stateRewriteBytes / maxStateText {
+	for i := range 3 * recordLogRewriteBytes / maxStateText {
 		if err := s.append(StateRecord{
 			Type: recordPartitionState, Mirror: "m", Topic: "t", State: StateFailed, Cause: CauseIO, Attempts: int32(i), Text: text,
 		}); err != nil {
@@ -229,7 +229,7 @@ func TestStateLog_IsRewrittenWhenItHasGrownAndSaysTheSame(t *testing.T) {
 	}
 	before := s.mirror("m")
 	s.close()
-	if size := s.log.Size(); size > stateRewriteBytes+100_000 {
+	if size := s.log.Size(); size > recordLogRewriteBytes+100_000 {
 		t.Errorf("the log has %d bytes after all: it was not rewritten", size)
 	}
 	if s.log.LogStartOffset() == 0 {
