@@ -126,7 +126,7 @@ func (a *agent) awaitCaughtUp(src *kafka.Cluster, partitions ...tp) {
 				return false, err.Error()
 			}
 			s, ok := a.partition(p.topic, p.partition)
-			return ok && s.State == replicator.StateMirroring && committed == end && s.EndOffset == end,
+			return ok && s.State == replicator.StateMirroring && committed == end && s.EndOffset == end && s.HighWatermark == end,
 				fmt.Sprintf("held %v, %v at %d of %d (committed: %d): %s", ok, s.State, s.EndOffset, end, committed, s.CauseText)
 		})
 	}

@@ -215,7 +215,7 @@ func (a *runningAgent) awaitEnd(t *testing.T, topic string, index int32, end int
 	t.Helper()
 	await(t, patience, fmt.Sprintf("%s-%d ends at %d", topic, index, end), func() bool {
 		p, ok := a.partition(topic, index)
-		return ok && p.EndOffset >= end && p.State == StateMirroring
+		return ok && p.State == StateMirroring && p.EndOffset >= end && p.SourceOffset >= end && p.HighWatermark >= end
 	})
 }
 

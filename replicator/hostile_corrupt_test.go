@@ -41,7 +41,7 @@ func (a *testAgent) partition(topic string, index int) PartitionStatus {
 	return PartitionStatus{State: StateUnknown}
 }
 
-// awaitEnd waits until a partition is mirrored up to end.
+// awaitEnd waits until a partition is mirrored up to end, and the answer that brought it there is counted.
 func (a *testAgent) awaitEnd(t *testing.T, topic string, index int, end int64) {
 	t.Helper()
 	var last PartitionStatus
@@ -52,7 +52,7 @@ func (a *testAgent) awaitEnd(t *testing.T, topic string, index int, end int64) {
 	}()
 	await(t, patience, fmt.Sprintf("%s-%d mirrored up to %d", topic, index, end), func() bool {
 		last = a.partition(topic, index)
-		return last.State == StateMirroring && last.EndOffset == end
+		return last.State == StateMirroring && last.EndOffset == end && last.SourceOffset >= end && last.HighWatermark == end
 	})
 }
 

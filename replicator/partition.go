@@ -3,6 +3,7 @@ package replicator
 import (
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,7 +75,7 @@ type feed struct {
 	appended  int64 // bytes appended to this log since it was opened
 }
 
-// stats are the numbers others see. All atomic.
+// stats are the numbers others see. All atomic but for lost.
 type stats struct {
 	state        atomic.Int32
 	failure      atomic.Pointer[failure]
@@ -94,8 +95,9 @@ type stats struct {
 
 	disk diskStats
 
+	// mu guards lost, and makes state and failure one for those who want both.
 	mu   sync.Mutex
-	lost []LostRange // guarded by mu
+	lost []LostRange
 }
 
 // diskStats pass between the holder and the flusher. All atomic.
@@ -138,8 +140,10 @@ func (p *partition) move(next State, why *failure) bool {
 			slog.String("old", old.String()), slog.String("new", next.String()))
 		return false
 	}
+	p.stats.mu.Lock()
 	before := p.stats.failure.Swap(why)
 	p.stats.state.Store(int32(next))
+	p.stats.mu.Unlock()
 	if why != nil {
 		p.mirror.errors.add(why.cause)
 	}
@@ -207,14 +211,17 @@ func (p *partition) unflushed() int64 {
 // status returns a snapshot. Any goroutine.
 func (p *partition) status(now time.Time) PartitionStatus {
 	s := &p.stats
+	s.mu.Lock()
+	state, why, lost := p.state(), s.failure.Load(), slices.Clone(s.lost)
+	s.mu.Unlock()
 	out := PartitionStatus{
-		Topic: p.tp.Topic, Partition: p.tp.Partition, State: p.state(), Attempts: int(s.attempts.Load()),
+		Topic: p.tp.Topic, Partition: p.tp.Partition, State: state, Lost: lost, Attempts: int(s.attempts.Load()),
 		Leader: s.leader.Load(), SourceOffset: s.sourceOffset.Load(), EndOffset: -1, LogStart: -1, HighWatermark: -1,
 		LagRecords: -1, LagSeconds: -1, Bytes: s.bytes.Load(), Batches: s.batches.Load(),
 		LostRecords: s.lostRecords.Load(), Gaps: s.gaps.Load(), Truncated: s.truncated.Load(),
 	}
-	if f := s.failure.Load(); f != nil {
-		out.Cause, out.CauseText = f.cause, f.text
+	if why != nil {
+		out.Cause, out.CauseText = why.cause, why.text
 	}
 	if log := s.log.Load(); log != nil {
 		out.LogStart, out.EndOffset, out.HighWatermark = log.LogStartOffset(), log.LogEndOffset(), log.HighWatermark()
@@ -224,9 +231,6 @@ func (p *partition) status(now time.Time) PartitionStatus {
 		out.LagRecords = max(0, out.SourceOffset-out.EndOffset)
 		out.LagSeconds = s.lagSeconds(now, out.LagRecords)
 	}
-	s.mu.Lock()
-	out.Lost = append(out.Lost, s.lost...)
-	s.mu.Unlock()
 	return out
 }
 
