@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,28 +148,52 @@ func createMany(t *testing.T, src *kafka.Cluster, topics, partitions int) {
 	}
 }
 
-// fillDirectory makes a log directory of partitions with one batch each, ten to a topic, as an agent leaves it.
+// fillDirectory makes a log directory of partitions with one batch each, ten to a topic, as an agent leaves it: one
+// partition of each topic is written, the others are its copies.
 func fillDirectory(t *testing.T, path string, partitions int) {
 	t.Helper()
-	dir, err := segment.OpenLogDir(path, segment.Identity{ClusterID: "c2NhbGVzY2FsZXNjYWxlcw", NodeID: 1})
+	id := segment.Identity{ClusterID: "c2NhbGVzY2FsZXNjYWxlcw", NodeID: 1}
+	dir, err := segment.OpenLogDir(path, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	records := oneBatch()
-	var next int
-	var mu sync.Mutex
+	inParallel(t, (partitions+9)/10, func(i int) error { return writePartition(dir, i*10, records) })
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	inParallel(t, partitions, func(i int) error {
+		if i%10 == 0 {
+			return nil
+		}
+		from := filepath.Join(path, idlePartition(i/10*10).String())
+		return os.CopyFS(filepath.Join(path, idlePartition(i).String()), os.DirFS(from))
+	})
+	// The high watermarks are not in the partitions' directories.
+	if dir, err = segment.OpenLogDir(path, id); err != nil {
+		t.Fatal(err)
+	}
+	inParallel(t, partitions, func(i int) error {
+		log, _, err := dir.OpenLog(idlePartition(i), segment.DefaultConfig())
+		if err == nil {
+			log.UpdateHighWatermark(1)
+		}
+		return err
+	})
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inParallel calls do for 0 to n-1 on a few goroutines.
+func inParallel(t *testing.T, n int, do func(i int) error) {
+	t.Helper()
+	var next atomic.Int64
 	var work sync.WaitGroup
 	for range 16 {
 		work.Go(func() {
-			for {
-				mu.Lock()
-				i := next
-				next++
-				mu.Unlock()
-				if i >= partitions {
-					return
-				}
-				if err := fillPartition(dir, i, records); err != nil {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
 					t.Error(err)
 					return
 				}
@@ -176,9 +201,11 @@ func fillDirectory(t *testing.T, path string, partitions int) {
 		})
 	}
 	work.Wait()
-	if err := dir.Close(); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// idlePartition is the i-th of the directory.
+func idlePartition(i int) segment.TopicPartition {
+	return segment.TopicPartition{Topic: fmt.Sprintf("idle-%04d", i/10), Partition: int32(i % 10)}
 }
 
 // oneBatch is a batch with one record, at offset 0.
@@ -195,21 +222,17 @@ func oneBatch() []byte {
 	return raw
 }
 
-func fillPartition(dir *segment.LogDir, i int, records []byte) error {
-	at := segment.TopicPartition{Topic: fmt.Sprintf("idle-%04d", i/10), Partition: int32(i % 10)}
-	log, _, err := dir.OpenLog(at, segment.DefaultConfig())
+func writePartition(dir *segment.LogDir, i int, records []byte) error {
+	log, _, err := dir.OpenLog(idlePartition(i), segment.DefaultConfig())
 	if err != nil {
 		return err
 	}
-	id := segment.SourceID{ClusterID: "b3JpZ2lub3JpZ2lub3JpZw", TopicID: segment.TopicID{1, byte(i / 10 >> 8), byte(i / 10)}}
-	if err := log.Bind(id); err != nil {
+	topicID := segment.TopicID{1, byte(i / 10 >> 8), byte(i / 10)}
+	if err := log.Bind(segment.SourceID{ClusterID: "b3JpZ2lub3JpZ2lub3JpZw", TopicID: topicID}); err != nil {
 		return err
 	}
-	if _, err := log.AppendAsFollower(records, -1); err != nil {
-		return err
-	}
-	log.UpdateHighWatermark(1)
-	return log.Close()
+	_, err = log.AppendAsFollower(records, -1)
+	return err
 }
 
 // scaleProps are an agent's properties with nothing but the defaults, and a listener.
