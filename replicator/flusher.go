@@ -10,9 +10,9 @@ import (
 	"segmirror/segment"
 )
 
-// flusher makes what was appended durable, beside the fetchers: a partition is flushed when it has log.flush.*'s
-// bytes or messages unflushed or waited its interval. It also writes the checkpoints, after it has looked whether
-// every partition's directory is still where it was.
+// flusher makes what was appended durable, beside the fetchers, several partitions at a time: one is flushed when it
+// has log.flush.*'s bytes or messages unflushed or waited its interval. It also writes the checkpoints, after it has
+// looked whether every partition's directory is still where it was.
 type flusher struct {
 	cfg    LogConfig
 	logs   *logSet
@@ -22,8 +22,7 @@ type flusher struct {
 	// guarded by mu
 	mu    sync.Mutex
 	parts map[*partition]*flushState
-	busy  *partition // being flushed now
-	idle  *sync.Cond // busy became nil
+	idle  *sync.Cond // a flush ended
 }
 
 // flushState is what the flusher knows of a partition.
@@ -31,6 +30,7 @@ type flushState struct {
 	log   *segment.Log
 	since time.Time // oldest unflushed append seen, zero = none
 	from  int64     // log end at the newest flush
+	busy  bool      // being flushed now
 }
 
 func newFlusher(cfg LogConfig, logs *logSet, logger *slog.Logger) *flusher {
@@ -53,8 +53,9 @@ func (f *flusher) add(p *partition) {
 func (f *flusher) drop(p *partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	s := f.parts[p]
 	delete(f.parts, p)
-	for f.busy == p {
+	for s != nil && s.busy {
 		f.idle.Wait()
 	}
 }
@@ -83,12 +84,12 @@ func (f *flusher) run(ctx context.Context) {
 			f.lookForDirectories()
 			f.checkpoint()
 		}
-		for _, p := range f.due(time.Now()) {
-			if ctx.Err() != nil {
-				return
+		due := f.due(time.Now())
+		inParallel(len(due), func(i int) {
+			if ctx.Err() == nil {
+				f.flush(due[i])
 			}
-			f.flush(p)
-		}
+		})
 	}
 }
 
@@ -121,7 +122,7 @@ func (f *flusher) flush(p *partition) {
 		f.mu.Unlock()
 		return
 	}
-	f.busy = p
+	s.busy = true
 	f.mu.Unlock()
 	appended := p.stats.disk.appended.Load()
 	offset, err := s.log.Flush()
@@ -132,8 +133,7 @@ func (f *flusher) flush(p *partition) {
 		f.logger.Error("flush", topicAttr(p.tp), partitionAttr(p.tp), slog.Any("err", err))
 	}
 	f.mu.Lock()
-	s.since, s.from = time.Time{}, offset
-	f.busy = nil
+	s.since, s.from, s.busy = time.Time{}, offset, false
 	f.idle.Broadcast()
 	f.mu.Unlock()
 }
