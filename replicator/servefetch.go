@@ -11,6 +11,7 @@ import (
 
 const (
 	maxAnswerBytes = 55 << 20         // of records in one answer; a first batch may be larger. Kafka: fetch.max.bytes
+	maxAnswerFiles = 500              // partitions with records in one answer: each holds a descriptor until it is sent
 	maxFetchWait   = 30 * time.Second // a long poll is answered then, whatever was asked
 )
 
@@ -75,9 +76,11 @@ func (c *client) read(session *fetchSession, req *fetchwire.FetchRequest, full b
 	a := &c.fetch
 	a.resp = fetchwire.FetchResponse{SessionID: session.id, Topics: a.resp.Topics[:0]}
 	a.sizes, a.slices, a.bytes, a.urgent = a.sizes[:0], a.slices[:0], 0, false
-	left := int64(min(max(req.MaxBytes, 0), maxAnswerBytes))
-	for i := range session.parts {
-		p := &session.parts[i]
+	left, files := int64(min(max(req.MaxBytes, 0), maxAnswerBytes)), 0
+	for _, p := range session.parts {
+		if !full && p.quiet() {
+			continue
+		}
 		part, slice := c.readPartition(p, req, left)
 		size := int64(0)
 		if slice != nil {
@@ -85,10 +88,18 @@ func (c *client) read(session *fetchSession, req *fetchwire.FetchRequest, full b
 		}
 		changed := part.HighWatermark != p.highMark || part.LogStartOffset != p.logStart || !p.toldSince
 		tell := part.ErrorCode != fetchwire.CodeNone || part.DivergingEpoch.Epoch >= 0
+		if tell {
+			p.log = nil
+		}
 		if !full && size == 0 && !changed && !tell {
 			continue
 		}
 		left -= size
+		if size > 0 {
+			if files++; files == maxAnswerFiles {
+				left = 0
+			}
+		}
 		a.bytes += size
 		a.urgent = a.urgent || tell
 		a.add(p.key, part)
@@ -122,6 +133,10 @@ func (c *client) readPartition(
 	if diverged(log, &p.asked, &part) {
 		return part, nil
 	}
+	if left <= 0 && c.fetch.bytes > 0 { // the answer is full: its records come in another
+		tellOffsets(&part, log)
+		return part, nil
+	}
 	iso := isolation(req.IsolationLevel)
 	limit := min(left, int64(max(p.asked.MaxBytes, 0)))
 	slice, err := log.Read(p.asked.FetchOffset, int(limit), iso)
@@ -133,9 +148,8 @@ func (c *client) readPartition(
 		part.ErrorCode = fetchwire.CodeKafkaStorageError
 		return part, nil
 	}
-	part.HighWatermark = min(log.HighWatermark(), log.LogEndOffset())
-	part.LastStableOffset = min(log.LastStableOffset(), part.HighWatermark)
-	part.LogStartOffset = log.LogStartOffset()
+	tellOffsets(&part, log)
+	p.held, p.log, p.epoch = c.server.agent.logs.get(log.TopicPartition()), log, leaderEpoch(log)
 	if iso == segment.ReadCommitted {
 		part.AbortedTxns = []fetchwire.FetchAbortedTxn{}
 	}
@@ -150,6 +164,12 @@ func (c *client) readPartition(
 			fetchwire.FetchAbortedTxn{ProducerID: txn.ProducerID, FirstOffset: txn.FirstOffset})
 	}
 	return part, slice
+}
+
+func tellOffsets(part *fetchwire.FetchPartitionResponse, log *segment.Log) {
+	part.HighWatermark = min(log.HighWatermark(), log.LogEndOffset())
+	part.LastStableOffset = min(log.LastStableOffset(), part.HighWatermark)
+	part.LogStartOffset = log.LogStartOffset()
 }
 
 // servedLog returns the log of a partition, or the code that refuses to read it.
@@ -224,17 +244,18 @@ func (c *client) send(session *fetchSession) error {
 
 // told notes what the client now knows, and lets partitions that had records wait behind the others.
 func (a *fetchAnswer) told(session *fetchSession) {
-	sent, i := map[int]bool{}, 0
+	i, back := 0, false
 	for _, t := range a.resp.Topics {
 		for _, part := range t.Partitions {
-			at, ok := session.index[sessionKey{topic: t.Topic, id: t.TopicID, index: part.Index}]
-			if ok {
-				p := &session.parts[at]
+			if p := session.index[sessionKey{topic: t.Topic, id: t.TopicID, index: part.Index}]; p != nil {
 				p.highMark, p.logStart, p.toldSince = part.HighWatermark, part.LogStartOffset, true
-				sent[at] = a.sizes[i] > 0
+				p.sent = a.sizes[i] > 0
+				back = back || p.sent
 			}
 			i++
 		}
 	}
-	session.sendBack(func(at int) bool { return sent[at] })
+	if back {
+		session.sendBack()
+	}
 }

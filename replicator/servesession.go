@@ -2,8 +2,10 @@ package replicator
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"segmirror/fetchwire"
+	"segmirror/segment"
 )
 
 // fetchSession is what a client fetches, so that its requests and our answers name only what changed. It lives as long
@@ -14,8 +16,8 @@ type fetchSession struct {
 	id    int32
 	epoch int32 // of the next request
 	byID  bool  // topics are named by id
-	parts []sessionPart
-	index map[sessionKey]int // into parts
+	parts []*sessionPart // in the order in which they are read
+	index map[sessionKey]*sessionPart
 }
 
 // sessionKey names a partition as its client does.
@@ -32,11 +34,24 @@ type sessionPart struct {
 	highMark  int64
 	logStart  int64
 	toldSince bool // something was told of it in this session
+	sent      bool // the newest answer held records of it
+
+	// of the newest answer that was not an error: while they stand there is nothing to tell
+	held  *heldLog
+	log   *segment.Log
+	epoch int32
+}
+
+// quiet reports whether the client knows all there is: what most partitions are at most looks.
+func (p *sessionPart) quiet() bool {
+	log := p.log
+	return log != nil && p.toldSince && p.held.open() == log && log.LogEndOffset() == p.asked.FetchOffset &&
+		log.HighWatermark() == p.highMark && log.LogStartOffset() == p.logStart && leaderEpoch(log) == p.epoch
 }
 
 // openSession begins a session with the partitions of a full request; id 0 is for a client that wants none.
 func openSession(req *fetchwire.FetchRequest, id int32) *fetchSession {
-	s := &fetchSession{id: id, epoch: 1, byID: req.Version >= 13, index: map[sessionKey]int{}}
+	s := &fetchSession{id: id, epoch: 1, byID: req.Version >= 13, index: map[sessionKey]*sessionPart{}}
 	s.take(req)
 	return s
 }
@@ -49,13 +64,13 @@ func (s *fetchSession) take(req *fetchwire.FetchRequest) {
 		t := &req.Topics[i]
 		for _, p := range t.Partitions {
 			key := sessionKey{topic: t.Topic, id: t.TopicID, index: p.Partition}
-			at, known := s.index[key]
-			if !known {
-				s.index[key] = len(s.parts)
-				s.parts = append(s.parts, sessionPart{key: key, asked: p})
+			if known := s.index[key]; known != nil {
+				known.asked, known.log = p, nil
 				continue
 			}
-			s.parts[at].asked = p
+			part := &sessionPart{key: key, asked: p}
+			s.index[key] = part
+			s.parts = append(s.parts, part)
 		}
 	}
 }
@@ -70,34 +85,21 @@ func (s *fetchSession) drop(req *fetchwire.FetchRequest) {
 			delete(s.index, sessionKey{topic: f.Topic, id: f.TopicID, index: p})
 		}
 	}
-	kept := s.parts[:0]
-	for _, p := range s.parts {
-		if _, ok := s.index[p.key]; ok {
-			kept = append(kept, p)
-		}
-	}
-	s.parts = kept
-	s.reindex()
+	s.parts = slices.DeleteFunc(s.parts, func(p *sessionPart) bool { return s.index[p.key] != p })
 }
 
 // sendBack moves partitions that sent records behind the others, so that each has its turn at being first.
-func (s *fetchSession) sendBack(sent func(i int) bool) {
-	rotated := make([]sessionPart, 0, len(s.parts))
-	var back []sessionPart
-	for i, p := range s.parts {
-		if sent(i) {
+func (s *fetchSession) sendBack() {
+	var back []*sessionPart
+	s.parts = slices.DeleteFunc(s.parts, func(p *sessionPart) bool {
+		if p.sent {
 			back = append(back, p)
-		} else {
-			rotated = append(rotated, p)
 		}
-	}
-	s.parts = append(rotated, back...)
-	s.reindex()
-}
-
-func (s *fetchSession) reindex() {
-	for i := range s.parts {
-		s.index[s.parts[i].key] = i
+		return p.sent
+	})
+	s.parts = append(s.parts, back...)
+	for _, p := range back {
+		p.sent = false
 	}
 }
 
