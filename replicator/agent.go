@@ -26,6 +26,8 @@ type Agent struct {
 	clients  *server        // nil without listeners
 	served   bell           // told when a mirrored log's high watermark moved
 
+	throttles *throttles
+
 	// guarded by mu
 	mu     sync.Mutex
 	owners map[string]*mirror // by topic: the first mirror that met it
@@ -43,7 +45,9 @@ func New(cfg Config, logger *slog.Logger) (*Agent, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Agent{cfg: cfg, logger: logger, owners: map[string]*mirror{}}
+	a := &Agent{
+		cfg: cfg, logger: logger, owners: map[string]*mirror{}, throttles: newThrottles(cfg.NodeID, cfg.ThrottledRate),
+	}
 	for _, key := range cfg.WithoutEffect {
 		logger.Warn("a key has no effect in this version", slog.String("key", key))
 	}

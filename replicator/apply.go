@@ -29,7 +29,9 @@ func (f *fetcher) apply(ctx context.Context, stream *fetchwire.FetchStream) {
 		info, err = p.feed.log.AppendFrom(stream, head.RecordsSize, p.leaderEpoch.Load())
 	}
 	now := time.Now()
+	f.asking.Store(now.UnixNano())
 	p.noteAppend(&info, now)
+	f.charge(p, &info)
 	tail, finishErr := stream.Finish()
 	if finishErr != nil { // the connection broke: what was whole is appended, the rest is asked for again
 		if err != nil && !errors.Is(err, segment.ErrRead) {
@@ -51,10 +53,22 @@ func (f *fetcher) apply(ctx context.Context, stream *fetchwire.FetchStream) {
 	}
 }
 
+// charge counts what was appended of a partition against the throttles it is under.
+func (f *fetcher) charge(p *partition, info *segment.AppendInfo) {
+	if info.Bytes == 0 {
+		return
+	}
+	if p.feed.listed {
+		f.mirror.agent.throttles.node.take(f.plan.asked, int64(info.Bytes), f.plan.window)
+	}
+	f.mirror.throttle.take(f.plan.asked, int64(info.Bytes), f.plan.window)
+}
+
 // advance moves the high watermark and the log start after the source's, and forgets past troubles.
 func (f *fetcher) advance(p *partition, head *fetchwire.PartitionHead, info *segment.AppendInfo, now time.Time) {
 	log := p.feed.log
 	p.stats.sourceOffset.Store(head.HighWatermark)
+	p.feed.noteLag(head.HighWatermark-log.LogEndOffset(), info)
 	if head.HighWatermark > log.HighWatermark() {
 		log.UpdateHighWatermark(min(head.HighWatermark, log.LogEndOffset()))
 		f.mirror.agent.served.notify()

@@ -47,6 +47,7 @@ type Config struct {
 	IdlePartitionAge time.Duration
 	NumFetchers      int // mirror.num.replica.fetchers, per source broker and mirror
 	MetadataRefresh  time.Duration
+	ThrottledRate    int64 // mirror.replication.throttled.rate, bytes/s of the partitions topics list; 0 = no limit
 	Log              LogConfig
 	Retry            RetryConfig
 	Server           ServerConfig

@@ -41,6 +41,7 @@ var agentKeys = map[string]agentKey{
 	"mirror.metadata.refresh.interval.ms": {
 		set: func(c *Config, v string) error { return setMs(&c.MetadataRefresh, v, 10) },
 	},
+	throttleRateKey: {set: func(c *Config, v string) error { return setThrottleRate(&c.ThrottledRate, v) }},
 	"mirror.failed.retry.initial.backoff.ms": {
 		set: func(c *Config, v string) error { return setMs(&c.Retry.InitialBackoff, v, 1) },
 	},
@@ -151,6 +152,7 @@ var mirrorKeys = map[string]mirrorKey{
 		}
 		return nil
 	}},
+	throttleRateKey: {set: func(m *MirrorConfig, v string) error { return setThrottleRate(&m.ThrottledRate, v) }},
 	"mirror.unclean.leader.election.enable": {
 		set: func(m *MirrorConfig, v string) error { return setBool(&m.UncleanElection, v) },
 	},
@@ -193,7 +195,6 @@ func takenNames() map[string]bool {
 	for key := range mirrorKeys {
 		add(key)
 	}
-	taken["replication"] = true // mirror.replication.throttled.rate, a key of the broker entity
 	taken["metadata"] = true
 	return taken
 }

@@ -255,7 +255,7 @@ func (m *mirror) setProblem(t *topic, why *failure) {
 		switch {
 		case why != nil && p.desk.phase == phaseFetching:
 			p.desk.pending = why
-			p.desk.fetcher.inbox.put(command{p: p, remove: true})
+			p.desk.fetcher.remove(p)
 		case why != nil && p.desk.phase == phaseWaiting:
 			if p.state() != StateFailed || p.cause() != why.cause {
 				m.fail(p, why)
@@ -304,6 +304,6 @@ func (m *mirror) lead(p *partition, sp sourcePartition) {
 	if moved && sp.leader >= 0 && p.desk.phase == phaseFetching {
 		m.logger.Info("leader moved", topicAttr(p.tp), partitionAttr(p.tp), slog.Int("broker", int(sp.leader)),
 			slog.Int("leader_epoch", int(sp.leaderEpoch)))
-		p.desk.fetcher.inbox.put(command{p: p, remove: true})
+		p.desk.fetcher.remove(p)
 	}
 }

@@ -19,7 +19,6 @@ const (
 	passingTries   = 5                      // answers with a code that may pass, likewise
 	outsideTries   = 3                      // OFFSET_OUT_OF_RANGE that a second look did not explain, likewise
 	throttledPause = 20 * time.Millisecond  // look again at partitions that wait for the disk
-	maxThrottle    = time.Minute            // the longest wait a source may ask for at once
 )
 
 // fetcherKey names a fetcher: partitions of one source broker are spread over several.
@@ -54,15 +53,22 @@ type fetcher struct {
 	refusals        int // answers refused as a whole, in a row
 	quit            bool
 	suspected       []*partition // refused as out of range in the answer at hand
+	plan            fetchPlan
+	quota           sourceQuota
+	link            context.Context // of the connection: ends with run's, or when it is hung up
 
 	// atomic
-	addr  atomic.Pointer[string]
-	stats fetcherStats
+	asking   atomic.Int64                            // ns of the clock: newest sign of life of the source that is waited for, 0 = none is
+	hangUp   atomic.Pointer[context.CancelCauseFunc] // ends link
+	watching atomic.Bool                             // somebody looks whether a partition to be let go is
+	addr     atomic.Pointer[string]
+	stats    fetcherStats
 }
 
 type fetcherStats struct {
 	partitions, busyNs, throttledNs, fetches atomic.Int64
 	answered                                 atomic.Int64 // when the newest answer came, ms
+	throttledUntil                           atomic.Int64 // ms: the source told us to ask nothing before, 0 = never
 }
 
 // command adds a partition, removes it, or ends a fetcher that holds none.
@@ -96,31 +102,12 @@ func newFetcher(m *mirror, key fetcherKey, addr string) *fetcher {
 // run fetches until ctx is done. The mirror starts it and waits for done.
 func (f *fetcher) run(ctx context.Context) {
 	defer close(f.done)
+	defer f.dropLink()
 	defer f.disconnect()
+	defer f.plan.leave()
 	for ctx.Err() == nil && !f.quit {
 		f.takeCommands()
-		if len(f.fresh) == 0 && f.stats.partitions.Load() == 0 {
-			f.closeSession(ctx)
-			if !f.quit {
-				f.wait(ctx, time.Hour)
-			}
-			continue
-		}
-		if f.conn == nil && !f.connect(ctx) {
-			continue
-		}
-		f.prepareFresh(ctx)
-		if f.conn == nil { // lost while partitions were prepared: connect again, they have not been asked about yet
-			continue
-		}
-		f.keep(time.Now())
-		wait := f.choose(time.Now())
-		if len(f.wanted) == 0 {
-			f.letGo(nil)
-			f.wait(ctx, wait)
-			continue
-		}
-		f.fetch(ctx)
+		f.round(ctx)
 	}
 	f.takeCommands()
 	for _, p := range f.all() {
@@ -129,8 +116,37 @@ func (f *fetcher) run(ctx context.Context) {
 	f.letGo(nil)
 }
 
+// round does the next thing there is to do: connect, prepare, fetch once or wait.
+func (f *fetcher) round(ctx context.Context) {
+	if len(f.fresh) == 0 && f.stats.partitions.Load() == 0 {
+		f.plan.leave()
+		if f.conn != nil {
+			f.closeSession(f.link)
+		}
+		if !f.quit {
+			f.wait(ctx, time.Hour)
+		}
+		return
+	}
+	if f.sitOut(ctx) || f.conn == nil && !f.connect(ctx) {
+		return
+	}
+	f.prepareFresh(f.link)
+	if f.conn == nil { // lost while partitions were prepared: connect again, they have not been asked about yet
+		return
+	}
+	f.keep(time.Now())
+	if wait := f.choose(time.Now()); len(f.wanted) == 0 {
+		f.letGo(nil)
+		f.wait(ctx, wait)
+		return
+	}
+	f.fetch(f.link)
+}
+
 // wait sleeps until something is in the inbox, d has passed or ctx is done.
 func (f *fetcher) wait(ctx context.Context, d time.Duration) {
+	f.asking.Store(0)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -228,6 +244,7 @@ const fetchMaxVersion = 18
 
 // connect dials; after dialTries failures in a row every partition is let go, FAILED.
 func (f *fetcher) connect(ctx context.Context) bool {
+	ctx = f.newLink(ctx)
 	cfg := &f.mirror.cfg.Client
 	dial, err := cfg.dialConfig(*f.addr.Load(), f.client, cfg.SocketTimeout)
 	if err == nil {
@@ -247,8 +264,9 @@ func (f *fetcher) connect(ctx context.Context) bool {
 
 // lost closes a broken connection and waits before the next try, or lets every partition go after the last.
 func (f *fetcher) lost(ctx context.Context, err error) {
+	over := ctx.Err() != nil // of the agent, or hung up
 	f.disconnect()
-	if ctx.Err() != nil {
+	if over {
 		return
 	}
 	f.dialFails++
@@ -279,10 +297,7 @@ func unauthenticated(err error) bool {
 
 // closeSession tells a broker that is not needed any more to forget us, and hangs up.
 func (f *fetcher) closeSession(ctx context.Context) {
-	if f.conn == nil {
-		return
-	}
-	if req := f.session.CloseRequest(); req != nil {
+	if req := f.session.CloseRequest(); req != nil && !f.quota.holds(time.Now()) {
 		if stream, err := f.conn.Fetch(ctx, req); err == nil {
 			for stream.Next() { // a closing answer holds nothing
 			}
@@ -328,61 +343,21 @@ func (f *fetcher) keepOne(p *partition, now time.Time) error {
 	return nil
 }
 
-// choose fills wanted with the partitions to ask for now, and returns how long to wait if there is none.
-func (f *fetcher) choose(now time.Time) time.Duration {
-	wait := time.Hour
-	f.wanted = f.wanted[:0]
-	behind := 2 * f.mirror.agent.cfg.Log.FlushBytes
-	for slot, p := range f.slots {
-		if p == nil {
-			continue
-		}
-		if p.feed.notBefore.After(now) {
-			wait = min(wait, p.feed.notBefore.Sub(now))
-			continue
-		}
-		if p.unflushed() > behind { // the disk is slower than the source: wait for the flusher
-			f.mirror.agent.flusher.kick()
-			wait = min(wait, throttledPause)
-			continue
-		}
-		if p.feed.held.dir.full.Load() {
-			f.release(release{p: p, why: failf(CauseDiskFull, "%s has less than min.free.bytes", p.feed.held.dir.dir.Path())})
-			continue
-		}
-		f.wanted = append(f.wanted, f.want(slot, p))
-	}
-	return wait
-}
-
-func (f *fetcher) want(slot int, p *partition) fetchwire.SessionPartition {
-	log := p.feed.log
-	epoch, known := log.LatestSourceEpoch()
-	if !known {
-		epoch = -1
-	}
-	return fetchwire.SessionPartition{
-		Topic: p.tp.Topic, TopicID: p.identity.Load().TopicID, Slot: slot,
-		FetchPartition: fetchwire.FetchPartition{
-			Partition: p.tp.Partition, CurrentLeaderEpoch: p.leaderEpoch.Load(), FetchOffset: log.LogEndOffset(),
-			LastFetchedEpoch: epoch, LogStartOffset: -1, MaxBytes: f.mirror.cfg.Fetch.MaxBytes,
-			HighWatermark: fetchwire.NoHighWatermark, MirrorLeaderEpoch: epoch,
-		},
-	}
-}
-
 // fetch asks once and appends what comes.
 func (f *fetcher) fetch(ctx context.Context) {
 	cfg := &f.mirror.cfg.Fetch
 	req := f.session.Next(fetchwire.FetchParams{
-		MaxWaitMs: int32(cfg.WaitMax / time.Millisecond), MinBytes: cfg.MinBytes, MaxBytes: cfg.ResponseMaxBytes,
+		MaxWaitMs: int32(f.plan.maxWait / time.Millisecond), MinBytes: cfg.MinBytes, MaxBytes: f.plan.maxBytes,
 	}, f.wanted)
+	f.plan.asked = time.Now()
+	f.asking.Store(f.plan.asked.UnixNano())
 	stream, err := f.conn.Fetch(ctx, req)
 	if err != nil {
 		f.lost(ctx, err)
 		return
 	}
 	began := time.Now()
+	f.asking.Store(began.UnixNano())
 	f.stats.fetches.Add(1)
 	f.stats.answered.Store(began.UnixMilli())
 	head := stream.Head()
@@ -396,6 +371,7 @@ func (f *fetcher) fetch(ctx context.Context) {
 	f.letGo(stream.NodeEndpoints())
 	stream.Close() // says again what Err said
 	took := time.Since(began)
+	f.plan.noteAnswer(bytes, took)
 	f.stats.busyNs.Add(int64(took))
 	if f.mirror.logger.Enabled(ctx, slog.LevelDebug) {
 		f.mirror.logger.LogAttrs(ctx, slog.LevelDebug, "fetched", slog.Int("broker", int(f.key.broker)),
@@ -420,16 +396,7 @@ func (f *fetcher) afterFetch(ctx context.Context, sessionErr error, throttleMs i
 	if sessionErr == nil {
 		f.refusals = 0
 	}
-	if pause := throttlePause(throttleMs); pause > 0 {
-		began := time.Now()
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		f.stats.throttledNs.Add(int64(time.Since(began)))
-	}
+	f.noteQuota(time.Now(), throttleMs)
 }
 
 // refusedWhole waits before the next try after an answer that was refused as a whole, or lets every partition go.
@@ -447,11 +414,6 @@ func (f *fetcher) refusedWhole(ctx context.Context, err error) {
 	}
 	f.refusals = 0
 	f.letGo(nil)
-}
-
-// throttlePause bounds what a source may tell us to wait.
-func throttlePause(throttleMs int32) time.Duration {
-	return min(max(time.Duration(throttleMs)*time.Millisecond, 0), maxThrottle)
 }
 
 func sessionGone(err error) bool {

@@ -39,3 +39,9 @@ func (m *mailbox[T]) take(spare []T) []T {
 	m.queue = spare[:0]
 	return out
 }
+
+func (m *mailbox[T]) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.queue) == 0
+}

@@ -25,6 +25,8 @@ type mirror struct {
 	source *source
 	errors *errorCounts
 
+	throttle throttle // of all its partitions together
+
 	// owner
 	ctx        context.Context // of run
 	topics     map[string]*topic
@@ -107,6 +109,7 @@ func newMirror(a *Agent, cfg MirrorConfig) (*mirror, error) {
 		topics:   map[string]*topic{},
 		fetchers: map[fetcherKey]*fetcher{},
 	}
+	m.throttle.set(cfg.ThrottledRate)
 	m.source = &source{
 		cfg:      cfg.Client,
 		filter:   filter,

@@ -42,6 +42,7 @@ type MirrorConfig struct {
 	GapFail           bool              // mirror.gap.policy = fail
 	EpochPolicy       EpochPolicy       // mirror.leader.epoch.policy
 	EpochPolicyChosen bool              // it was given, not chosen by default
+	ThrottledRate     int64             // mirror.replication.throttled.rate, bytes/s of all partitions; 0 = no limit
 	UncleanElection   bool              // mirror.unclean.leader.election.enable
 	PeerBootstrap     []string          // mirror.peer.bootstrap.servers
 	Reserved          map[string]string // keys of capabilities this version does not have

@@ -73,6 +73,28 @@ type feed struct {
 	lastBatch time.Time
 	parked    bool
 	appended  int64 // bytes appended to this log since it was opened
+
+	waiting    int64 // about how many bytes the source has beyond our end
+	recordSize int64 // of those that came last, in bytes; 0 = none came
+	list       *throttleList
+	listed     bool  // in list
+	least      int32 // what it is asked for at least: less did not let its next batch through
+	asked      struct {
+		offset int64
+		bytes  int32 // 0 = as much as ever
+	}
+}
+
+// noteLag estimates how much waits at the source after an answer that left lag records there.
+func (d *feed) noteLag(lag int64, info *segment.AppendInfo) {
+	if info.Batches > 0 {
+		d.recordSize = max(1, int64(info.Bytes)/(info.LastOffset-info.FirstOffset+1))
+	}
+	size := d.recordSize
+	if size == 0 {
+		size = usualRecord
+	}
+	d.waiting = max(lag, 0) * size
 }
 
 // stats are the numbers others see. All atomic but for lost.
@@ -188,6 +210,7 @@ func (p *partition) setLog(h *heldLog, log *segment.Log) {
 	p.feed.config, p.feed.parked = nil, false
 	p.feed.lastBatch = time.Now()
 	p.feed.appended = 0
+	p.feed.waiting, p.feed.least = 0, 0
 	p.stats.disk.appended.Store(0)
 	p.stats.disk.flushed.Store(0)
 	p.stats.disk.durable.Store(-1)

@@ -11,8 +11,15 @@ import (
 type Status struct {
 	NodeID    int32
 	ClusterID string
+	Throttle  ThrottleStatus // of the partitions that topics list
 	Mirrors   []MirrorStatus
 	LogDirs   []LogDirStatus
+}
+
+// ThrottleStatus is one limit on what is appended.
+type ThrottleStatus struct {
+	Rate  int64 // bytes per second, 0 = no limit
+	Bytes int64 // appended under a limit since the agent started
 }
 
 // MirrorStatus is one mirror: its source, partitions (sorted by topic and partition) and fetchers.
@@ -22,6 +29,7 @@ type MirrorStatus struct {
 	EpochPolicy     EpochPolicy
 	Refreshed       time.Time       // last metadata answer of the source; zero = none yet
 	RefreshError    string          // why the newest refresh failed; "" = it did not
+	Throttle        ThrottleStatus  // of all its partitions together
 	Errors          map[Cause]int64 // since the agent started; causes without any are left out
 	Partitions      []PartitionStatus
 	Fetchers        []FetcherStatus
@@ -65,6 +73,8 @@ type FetcherStatus struct {
 	Busy       time.Duration // reading and appending, without the waits
 	Throttled  time.Duration // told to wait by the source
 	Fetches    int64
+	// ThrottledUntil is when the source's quota lets it ask again, zero while it may.
+	ThrottledUntil time.Time
 }
 
 // LogDirStatus is one entry of log.dirs.
@@ -78,7 +88,7 @@ type LogDirStatus struct {
 // Status returns a snapshot of what the agent holds. Any goroutine.
 func (a *Agent) Status() Status {
 	now := time.Now()
-	out := Status{NodeID: a.cfg.NodeID, ClusterID: a.clusterID()}
+	out := Status{NodeID: a.cfg.NodeID, ClusterID: a.clusterID(), Throttle: a.throttles.node.status()}
 	for _, m := range a.mirrors {
 		out.Mirrors = append(out.Mirrors, m.status(now))
 	}
@@ -94,7 +104,7 @@ func (m *mirror) status(now time.Time) MirrorStatus {
 	m.board.mu.Lock()
 	out := MirrorStatus{
 		Name: m.cfg.Name, SourceClusterID: m.board.clusterID, EpochPolicy: m.board.policy, Refreshed: m.board.refreshed,
-		RefreshError: m.board.refErr, Errors: m.errors.snapshot(),
+		RefreshError: m.board.refErr, Errors: m.errors.snapshot(), Throttle: m.throttle.status(),
 	}
 	parts, fetchers := slices.Clone(m.board.parts), slices.Clone(m.board.running)
 	m.board.mu.Unlock()
@@ -106,11 +116,19 @@ func (m *mirror) status(now time.Time) MirrorStatus {
 		return cmp.Or(cmp.Compare(a.key.broker, b.key.broker), cmp.Compare(a.key.number, b.key.number))
 	})
 	for _, f := range fetchers {
-		out.Fetchers = append(out.Fetchers, FetcherStatus{
-			Broker: f.key.broker, Number: f.key.number, Partitions: int(f.stats.partitions.Load()),
-			Busy: time.Duration(f.stats.busyNs.Load()), Throttled: time.Duration(f.stats.throttledNs.Load()),
-			Fetches: f.stats.fetches.Load(),
-		})
+		out.Fetchers = append(out.Fetchers, f.status(now))
+	}
+	return out
+}
+
+func (f *fetcher) status(now time.Time) FetcherStatus {
+	out := FetcherStatus{
+		Broker: f.key.broker, Number: f.key.number, Partitions: int(f.stats.partitions.Load()),
+		Busy: time.Duration(f.stats.busyNs.Load()), Throttled: time.Duration(f.stats.throttledNs.Load()),
+		Fetches: f.stats.fetches.Load(),
+	}
+	if until := time.UnixMilli(f.stats.throttledUntil.Load()); until.After(now) {
+		out.ThrottledUntil = until
 	}
 	return out
 }

@@ -26,12 +26,19 @@ type testSource struct {
 
 	mu      sync.Mutex // guards what follows and every testPartition
 	changed chan struct{}
+	gone    chan struct{} // closed at the end of the test
 	topics  map[string]*testTopic
 	conns   map[net.Conn]bool
 	// mangle, if set, may change an answer's frame; a frame it made shorter is sent and the connection closed.
 	mangle func(frame []byte, h fetchwire.RequestHeader) []byte
 	repeat bool // say every partition of a fetch answer twice
 	epochs int  // OffsetForLeaderEpoch requests seen
+	// others are brokers that Metadata names beside this one, which is number 1.
+	others []fetchwire.MetadataBroker
+	hung   bool // answer no fetch
+	// limited keeps to the limits of a fetch as a broker does: what is larger than is left passes only first.
+	limited bool
+	sent    int64 // bytes of records
 }
 
 // testTopic is a topic of a testSource.
@@ -49,6 +56,7 @@ type testPartition struct {
 	logStart    int64
 	end         int64 // log end, and high watermark
 	leaderEpoch int32
+	leader      int32                // the broker's number, 0 = 1
 	epochs      []segment.EpochEntry // the leader's history, rising
 
 	// alter, if set, may change the answer to a fetch before it is sent.
@@ -65,13 +73,14 @@ func newTestSource(t *testing.T) *testSource {
 		t.Fatal(err)
 	}
 	s := &testSource{
-		clusterID: "test-source-cluster-id", listener: l, changed: make(chan struct{}),
+		clusterID: "test-source-cluster-id", listener: l, changed: make(chan struct{}), gone: make(chan struct{}),
 		topics: make(map[string]*testTopic), conns: make(map[net.Conn]bool),
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() { s.accept(&serving) })
 	t.Cleanup(func() {
 		_ = l.Close()
+		close(s.gone)
 		s.disconnect()
 		serving.Wait()
 	})
@@ -306,7 +315,7 @@ func (s *testSource) describeCluster() *fetchwire.DescribeClusterResponse {
 func (s *testSource) metadata(req *fetchwire.MetadataRequest) *fetchwire.MetadataResponse {
 	host, port := s.hostPort()
 	resp := &fetchwire.MetadataResponse{
-		Brokers:   []fetchwire.MetadataBroker{{NodeID: 1, Host: host, Port: port}},
+		Brokers:   append([]fetchwire.MetadataBroker{{NodeID: 1, Host: host, Port: port}}, s.others...),
 		ClusterID: &s.clusterID, ControllerID: 1,
 	}
 	add := func(topic *testTopic) {
@@ -318,7 +327,7 @@ func (s *testSource) metadata(req *fetchwire.MetadataRequest) *fetchwire.Metadat
 				index = topic.indexes[i]
 			}
 			mt.Partitions = append(mt.Partitions, fetchwire.MetadataPartition{
-				Index: index, LeaderID: 1, LeaderEpoch: p.leaderEpoch, Replicas: []int32{1}, Isr: []int32{1},
+				Index: index, LeaderID: max(p.leader, 1), LeaderEpoch: p.leaderEpoch, Replicas: []int32{1}, Isr: []int32{1},
 			})
 		}
 		resp.Topics = append(resp.Topics, mt)
@@ -426,14 +435,19 @@ func (s *testSource) fetch(req *fetchwire.FetchRequest, version int16) *fetchwir
 	for {
 		s.mu.Lock()
 		resp, news := s.fetchOnce(req, version)
-		changed := s.changed
+		changed, hung := s.changed, s.hung
 		s.mu.Unlock()
-		if news || req.MinBytes == 0 {
+		if !hung && (news || req.MinBytes == 0) {
 			return resp
 		}
 		select {
 		case <-changed:
 		case <-wait:
+			if !hung {
+				return resp
+			}
+			wait = nil
+		case <-s.gone:
 			return resp
 		}
 	}
@@ -441,6 +455,7 @@ func (s *testSource) fetch(req *fetchwire.FetchRequest, version int16) *fetchwir
 
 func (s *testSource) fetchOnce(req *fetchwire.FetchRequest, version int16) (resp *fetchwire.FetchResponse, news bool) {
 	resp = &fetchwire.FetchResponse{}
+	left, first := int(req.MaxBytes), true
 	for _, topic := range req.Topics {
 		out := fetchwire.FetchTopicResponse{Topic: topic.Topic, TopicID: topic.TopicID}
 		found := s.find(&topic.Topic, topic.TopicID)
@@ -454,6 +469,11 @@ func (s *testSource) fetchOnce(req *fetchwire.FetchRequest, version int16) (resp
 			default:
 				p.fetch(want, &answer)
 			}
+			if room := min(left, int(want.MaxBytes)); s.limited && !first && len(answer.Records) > room {
+				answer.Records = wholeBatches(answer.Records, room)
+			}
+			left, first = max(0, left-len(answer.Records)), first && len(answer.Records) == 0
+			s.sent += int64(len(answer.Records))
 			news = news || len(answer.Records) > 0 || answer.ErrorCode != fetchwire.CodeNone ||
 				answer.DivergingEpoch.Epoch != -1 || answer.DivergingEpoch.EndOffset != -1
 			out.Partitions = append(out.Partitions, answer)
@@ -509,6 +529,15 @@ func (p *testPartition) read(offset int64, limit int) (records []byte) {
 	return records
 }
 
+// wholeBatches cuts records behind the last batch that ends within limit.
+func wholeBatches(records []byte, limit int) []byte {
+	n := 0
+	for it := segment.NewBatchIterator(records); it.Next() && n+it.Batch().Size() <= limit; {
+		n += it.Batch().Size()
+	}
+	return records[:n]
+}
+
 // await polls until ok, for at most limit; what says what was waited for.
 func await(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
@@ -527,8 +556,9 @@ func await(t *testing.T, limit time.Duration, what string, ok func() bool) {
 // testAgent is an agent that mirrors a testSource, and the directory it mirrors into.
 type testAgent struct {
 	*Agent
-	dir  string
-	stop func()
+	dir    string
+	logged *lockedBuffer
+	stop   func()
 }
 
 // startAgent starts an agent with one mirror "m" of every topic of s, in dir; props are added to its configuration.
@@ -554,14 +584,15 @@ func startAgent(t *testing.T, s *testSource, dir string, props map[string]string
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := New(cfg, slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo})))
+	logs := &lockedBuffer{}
+	agent, err := New(cfg, slog.New(slog.NewTextHandler(io.MultiWriter(testWriter{t}, logs), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- agent.Run(ctx) }()
-	a := &testAgent{Agent: agent, dir: dir}
+	a := &testAgent{Agent: agent, dir: dir, logged: logs}
 	a.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -1,0 +1,229 @@
+package replicator
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"segmirror/fetchwire"
+)
+
+// TestThrottle_RateHoldsOverTenSeconds asks for what is free, gets it after a round trip, and counts what came in ten
+// seconds, for batches smaller and larger than the window and for round trips longer than it.
+func TestThrottle_RateHoldsOverTenSeconds(t *testing.T) {
+	for _, c := range []struct {
+		rate, batch int64
+		trip        time.Duration
+		askers      int
+	}{
+		{rate: 1 << 20, batch: 16 << 10, trip: time.Millisecond, askers: 1},
+		{rate: 1 << 20, batch: 16 << 10, trip: time.Millisecond, askers: 8},
+		{rate: 10 << 20, batch: 1 << 20, trip: 20 * time.Millisecond, askers: 1},
+		{rate: 100 << 20, batch: 100 << 10, trip: 800 * time.Millisecond, askers: 2},
+		{rate: 1 << 20, batch: 700 << 10, trip: 5 * time.Millisecond, askers: 1}, // larger than the window
+		{rate: 1 << 20, batch: 900 << 10, trip: 5 * time.Millisecond, askers: 3},
+	} {
+		var throttle throttle
+		throttle.set(c.rate)
+		throttle.sharers.Store(int32(c.askers))
+		now := time.Now()
+		due, asked, windows := make([]time.Time, c.askers), make([]time.Time, c.askers), make([]time.Duration, c.askers)
+		pending := make([]int64, c.askers)
+		for i := range windows {
+			windows[i], due[i] = throttleWindow, now
+		}
+		begin, settled := now, now.Add(5*time.Second)
+		total, questions := int64(0), 0
+		for end := settled.Add(10 * time.Second); now.Before(end); now = now.Add(time.Millisecond) {
+			for i := range due {
+				if due[i].After(now) {
+					continue
+				}
+				if pending[i] > 0 {
+					throttle.take(asked[i], pending[i], windows[i])
+					windows[i] = max(throttleWindow, now.Sub(asked[i]))
+					if now.After(settled) {
+						total += pending[i]
+					}
+					pending[i] = 0
+				}
+				questions++
+				free, wait := throttle.free(now, windows[i])
+				if wait > 0 {
+					due[i] = now.Add(wait)
+					continue
+				}
+				pending[i] = max(c.batch, free/c.batch*c.batch)
+				asked[i], due[i] = now, now.Add(c.trip)
+			}
+		}
+		name := fmt.Sprintf("%+v", c)
+		if got := float64(total) / 10 / float64(c.rate); math.Abs(got-1) > 0.1 {
+			t.Errorf("%s: %.3f of the rate in ten seconds", name, got)
+		}
+		if most := int(now.Sub(begin)/(throttleWindow/4)) * c.askers; questions > most+int(now.Sub(begin)/c.trip) {
+			t.Errorf("%s: asked %d times", name, questions)
+		}
+	}
+}
+
+func TestThrottle_HotPathAllocatesNothing(t *testing.T) {
+	var throttle throttle
+	throttle.set(1 << 30)
+	now := time.Now()
+	if n := testing.AllocsPerRun(100, func() {
+		throttle.free(now, throttleWindow)
+		throttle.take(now, 100, throttleWindow)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestThrottle_ValuesAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		kind       int8
+		key, value string
+		known, ok  bool
+	}{
+		{fetchwire.ResourceBroker, throttleRateKey, "1048576", true, true},
+		{fetchwire.ResourceMirror, throttleRateKey, "9223372036854775807", true, true},
+		{fetchwire.ResourceBroker, throttleRateKey, "0", true, false},
+		{fetchwire.ResourceBroker, throttleRateKey, "-1", true, false},
+		{fetchwire.ResourceBroker, throttleRateKey, "fast", true, false},
+		{fetchwire.ResourceTopic, throttleRateKey, "1", false, true},
+		{fetchwire.ResourceTopic, throttleReplicasKey, "*", true, true},
+		{fetchwire.ResourceTopic, throttleReplicasKey, "", true, true},
+		{fetchwire.ResourceTopic, throttleReplicasKey, "0:1, 12:7", true, true},
+		{fetchwire.ResourceTopic, throttleReplicasKey, "0", true, false},
+		{fetchwire.ResourceTopic, throttleReplicasKey, "0:1:2", true, false},
+		{fetchwire.ResourceTopic, throttleReplicasKey, "-1:1", true, false},
+		{fetchwire.ResourceTopic, throttleReplicasKey, "2147483648:1", true, false},
+		{fetchwire.ResourceTopic, throttleReplicasKey, "0:1,*", true, false},
+		{fetchwire.ResourceBroker, throttleReplicasKey, "*", false, true},
+		{fetchwire.ResourceTopic, "retention.ms", "1", false, true},
+	} {
+		known, err := checkThrottle(c.kind, c.key, c.value)
+		if known != c.known || (err == nil) != c.ok {
+			t.Errorf("type %d, %s=%s: known %v, %v", c.kind, c.key, c.value, known, err)
+		}
+	}
+}
+
+func FuzzParseThrottledReplicas(f *testing.F) {
+	for _, v := range []string{"*", "", "0:1", "1:2, 3:4", "1:", ":", "*,1:1", "99999999999:1"} {
+		f.Add(v)
+	}
+	f.Fuzz(func(t *testing.T, v string) {
+		replicas, err := parseThrottledReplicas(v)
+		if err != nil {
+			return
+		}
+		var pairs []string
+		for _, r := range replicas.some {
+			if r.partition < 0 || r.node < 0 {
+				t.Fatalf("%q: %+v", v, r)
+			}
+			pairs = append(pairs, fmt.Sprintf("%d:%d", r.partition, r.node))
+		}
+		text := strings.Join(pairs, ",")
+		if replicas.all {
+			text = "*"
+		}
+		again, err := parseThrottledReplicas(text)
+		if err != nil || again.all != replicas.all || fmt.Sprint(again.some) != fmt.Sprint(replicas.some) {
+			t.Fatalf("%q is %+v, and %q %+v (%v)", v, replicas, text, again, err)
+		}
+	})
+}
+
+// fill gives a partition n batches of size bytes. Call within update.
+func (p *testPartition) fill(n, size int) {
+	for range n {
+		p.append(sizedBatch(p.end, 16, (size-100)/16))
+	}
+}
+
+// TestThrottle_ListedPartitionsKeepToTheRate mirrors a listed and an unlisted partition of as many bytes over one
+// connection: the listed one takes the time its rate gives it, and is asked for no more than the window has.
+func TestThrottle_ListedPartitionsKeepToTheRate(t *testing.T) {
+	const rate, batches, size = 1 << 20, 24, 64 << 10
+	s := newTestSource(t)
+	s.limited = true
+	slow, fast := s.addTopic("slow", 2), s.addTopic("fast", 1)
+	a := startAgent(t, s, t.TempDir(), stayFailed())
+	for _, err := range []error{
+		a.throttles.setTopic("slow", map[string]string{throttleReplicasKey: "0:1,1:2"}),
+		a.throttles.setNode(map[string]string{throttleRateKey: fmt.Sprint(rate)}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.awaitEnd(t, "slow", 0, 0)
+	began := time.Now()
+	s.update(func() {
+		slow.partitions[0].fill(batches, size)
+		slow.partitions[1].fill(batches, size) // listed for another node
+		fast.partitions[0].fill(batches, size)
+	})
+	a.awaitEnd(t, "fast", 0, batches*16)
+	a.awaitEnd(t, "slow", 1, batches*16)
+	if p := a.partition("slow", 0); p.EndOffset > batches*16/2 {
+		t.Errorf("the listed partition is at offset %d before the others are at their ends", p.EndOffset)
+	}
+	a.awaitEnd(t, "slow", 0, batches*16)
+	took := time.Since(began)
+	if least := time.Second*(batches-1)*size/rate - throttleWindow; took < least {
+		t.Errorf("the listed partition took %v, want %v at least", took, least)
+	}
+	asks := s.fetches(slow.partitions[0])
+	for _, ask := range asks[1:] {
+		if most := int32(rate * throttleWindow / time.Second); ask.FetchOffset > 0 && ask.MaxBytes > most {
+			t.Errorf("asked for %d bytes at %d, the window has %d", ask.MaxBytes, ask.FetchOffset, most)
+		}
+	}
+	if len(asks) > 40 {
+		t.Errorf("asked %d times", len(asks))
+	}
+	if got := a.Status().Throttle; got.Rate != rate || got.Bytes < batches*(size-2000) {
+		t.Errorf("the status says %+v", got)
+	}
+	if err := a.throttles.setNode(nil); err != nil { // the change is followed while it waits
+		t.Fatal(err)
+	}
+	s.update(func() { slow.partitions[0].fill(10*batches, size) })
+	began = time.Now()
+	a.awaitEnd(t, "slow", 0, 11*batches*16)
+	if took := time.Since(began); took > 10*batches*size*time.Second/rate {
+		t.Errorf("without a rate it took %v", took)
+	}
+	a.mustEqual(t, s, slow, 0)
+}
+
+// TestThrottle_MirrorRateHoldsForAllItsPartitions has batches larger than the window of the mirror's rate: they come
+// one by one, more slowly.
+func TestThrottle_MirrorRateHoldsForAllItsPartitions(t *testing.T) {
+	const rate, size = 400 << 10, 200 << 10
+	s := newTestSource(t)
+	s.limited = true
+	topic := s.addTopic("t", 3)
+	s.update(func() {
+		for _, p := range topic.partitions {
+			p.fill(2, size)
+		}
+	})
+	began := time.Now()
+	a := startAgent(t, s, t.TempDir(), stayFailed("mirror.m.mirror.replication.throttled.rate", fmt.Sprint(rate)))
+	for i := range topic.partitions {
+		a.awaitEnd(t, "t", i, 32)
+	}
+	if took, least := time.Since(began), time.Second*5*size/rate-throttleWindow; took < least {
+		t.Errorf("took %v, want %v at least", took, least)
+	}
+	if got := a.Status().Mirrors[0].Throttle; got.Rate != rate || got.Bytes < 6*(size-2000) {
+		t.Errorf("the status says %+v", got)
+	}
+	a.mustEqual(t, s, topic, 0)
+}
