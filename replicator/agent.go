@@ -46,7 +46,7 @@ func New(cfg Config, logger *slog.Logger) (*Agent, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	a := &Agent{
-		cfg: cfg, logger: logger, owners: map[string]*mirror{}, throttles: newThrottles(cfg.NodeID, cfg.ThrottledRate),
+		cfg: cfg, logger: logger, owners: map[string]*mirror{}, throttles: newThrottles(&cfg, logger),
 	}
 	for _, key := range cfg.WithoutEffect {
 		logger.Warn("a key has no effect in this version", slog.String("key", key))
@@ -68,6 +68,7 @@ func (a *Agent) open() error {
 	if a.metadata, err = openMetadataLog(a.stateDir(), a.logger); err != nil {
 		return err
 	}
+	a.throttles.follow(a.metadata)
 	a.logs.measure(a.cfg.MinFreeBytes)
 	began := time.Now()
 	a.logs.load(a.cfg.RecoveryThreads, a.storedConfig())

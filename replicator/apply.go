@@ -29,7 +29,7 @@ func (f *fetcher) apply(ctx context.Context, stream *fetchwire.FetchStream) {
 		info, err = p.feed.log.AppendFrom(stream, head.RecordsSize, p.leaderEpoch.Load())
 	}
 	now := time.Now()
-	f.asking.Store(now.UnixNano())
+	f.link.asking.Store(now.UnixNano())
 	p.noteAppend(&info, now)
 	f.charge(p, &info)
 	tail, finishErr := stream.Finish()

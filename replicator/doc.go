@@ -27,7 +27,8 @@
 //	mirror.go     the mirror's goroutine: who works on which partition; discover.go what the source's answers change
 //	source.go     metadata and topic configurations
 //	fetcher.go    the loop of one connection; apply.go one partition's answer; prepare.go before its first fetch;
-//	              diverge.go where two histories part
+//	              fetchplan.go who is asked for how much; diverge.go where two histories part
+//	throttle.go   limits on what is appended; quota.go the source's; hangup.go leaving a source that is silent
 //	partition.go  what is known of a partition, and by whom; state.go, retry.go its states and causes
 //	logset.go     the open logs of all log directories; flusher.go makes them durable
 //	recordlog.go  a log of the agent's own records; statelog.go and metadatalog.go are the two of them
@@ -65,6 +66,7 @@
 // Locks, in the order in which they may be taken; none is held over I/O or a channel:
 //
 //	Agent.mu       who mirrors which topic
+//	throttles.mu   one change of a throttle at a time
 //	mirror.mu      the lists that Status reads
 //	logSet.mu      the table of directories
 //	flusher.mu     the table of logs to flush

@@ -133,6 +133,7 @@ func TestDocs_MetricsListsEveryMetric(t *testing.T) {
 		Name: "m", Refreshed: time.Now(), Errors: map[Cause]int64{CauseIO: 1},
 		Partitions: make([]PartitionStatus, 1), Fetchers: make([]FetcherStatus, 1),
 	})
+	set.throttle(out, &ThrottleStatus{}, "")
 	gauge(out, set.free, 0, "d")
 	gauge(out, set.full, 0, "d")
 	close(out)

@@ -39,14 +39,12 @@ type fetcher struct {
 	done   chan struct{} // closed when run has returned
 
 	// owner
-	conn      *fetchwire.Conn
-	session   *fetchwire.FetchSession
-	slots     []*partition // by slot; nil = free
-	fresh     []*partition // added, not prepared yet
-	wanted    []fetchwire.SessionPartition
-	leaving   []release
-	spare     []command
-	dialFails int
+	conn    *fetchwire.Conn
+	session *fetchwire.FetchSession
+	slots   []*partition // by slot; nil = free
+	fresh   []*partition // added, not prepared yet
+	leaving []release
+	spare   []command
 	// tellsDivergence: the broker compares our newest epoch at each fetch (version 12 on); an older one is asked when a
 	// partition is added, and so after each change of its leader.
 	tellsDivergence bool
@@ -55,14 +53,11 @@ type fetcher struct {
 	suspected       []*partition // refused as out of range in the answer at hand
 	plan            fetchPlan
 	quota           sourceQuota
-	link            context.Context // of the connection: ends with run's, or when it is hung up
+	link            link
 
 	// atomic
-	asking   atomic.Int64                            // ns of the clock: newest sign of life of the source that is waited for, 0 = none is
-	hangUp   atomic.Pointer[context.CancelCauseFunc] // ends link
-	watching atomic.Bool                             // somebody looks whether a partition to be let go is
-	addr     atomic.Pointer[string]
-	stats    fetcherStats
+	addr  atomic.Pointer[string]
+	stats fetcherStats
 }
 
 type fetcherStats struct {
@@ -121,7 +116,7 @@ func (f *fetcher) round(ctx context.Context) {
 	if len(f.fresh) == 0 && f.stats.partitions.Load() == 0 {
 		f.plan.leave()
 		if f.conn != nil {
-			f.closeSession(f.link)
+			f.closeSession(f.link.ctx)
 		}
 		if !f.quit {
 			f.wait(ctx, time.Hour)
@@ -131,22 +126,22 @@ func (f *fetcher) round(ctx context.Context) {
 	if f.sitOut(ctx) || f.conn == nil && !f.connect(ctx) {
 		return
 	}
-	f.prepareFresh(f.link)
+	f.prepareFresh(f.link.ctx)
 	if f.conn == nil { // lost while partitions were prepared: connect again, they have not been asked about yet
 		return
 	}
 	f.keep(time.Now())
-	if wait := f.choose(time.Now()); len(f.wanted) == 0 {
+	if wait := f.choose(time.Now()); len(f.plan.wanted) == 0 {
 		f.letGo(nil)
 		f.wait(ctx, wait)
 		return
 	}
-	f.fetch(f.link)
+	f.fetch(f.link.ctx)
 }
 
 // wait sleeps until something is in the inbox, d has passed or ctx is done.
 func (f *fetcher) wait(ctx context.Context, d time.Duration) {
-	f.asking.Store(0)
+	f.link.asking.Store(0)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -269,20 +264,20 @@ func (f *fetcher) lost(ctx context.Context, err error) {
 	if over {
 		return
 	}
-	f.dialFails++
+	f.link.dialFails++
 	f.mirror.errors.add(CauseSourceUnreachable)
 	f.mirror.logger.Warn("source broker lost", slog.Int("broker", int(f.key.broker)),
-		slog.String("addr", *f.addr.Load()), slog.Int("attempt", f.dialFails), slog.Any("err", err))
+		slog.String("addr", *f.addr.Load()), slog.Int("attempt", f.link.dialFails), slog.Any("err", err))
 	f.mirror.inbox.put(event{brokerLost: true, fetcher: f})
-	if f.dialFails < dialTries {
-		f.wait(ctx, dialPause*time.Duration(f.dialFails))
+	if f.link.dialFails < dialTries {
+		f.wait(ctx, dialPause*time.Duration(f.link.dialFails))
 		return
 	}
 	cause := CauseSourceUnreachable
 	if unauthenticated(err) {
 		cause = CauseNotAuthorized
 	}
-	f.dialFails = 0
+	f.link.dialFails = 0
 	for _, p := range f.all() {
 		f.release(release{p: p, why: failf(cause, "broker %d at %s: %v", f.key.broker, *f.addr.Load(), err)})
 	}
@@ -348,16 +343,16 @@ func (f *fetcher) fetch(ctx context.Context) {
 	cfg := &f.mirror.cfg.Fetch
 	req := f.session.Next(fetchwire.FetchParams{
 		MaxWaitMs: int32(f.plan.maxWait / time.Millisecond), MinBytes: cfg.MinBytes, MaxBytes: f.plan.maxBytes,
-	}, f.wanted)
+	}, f.plan.wanted)
 	f.plan.asked = time.Now()
-	f.asking.Store(f.plan.asked.UnixNano())
+	f.link.asking.Store(f.plan.asked.UnixNano())
 	stream, err := f.conn.Fetch(ctx, req)
 	if err != nil {
 		f.lost(ctx, err)
 		return
 	}
 	began := time.Now()
-	f.asking.Store(began.UnixNano())
+	f.link.asking.Store(began.UnixNano())
 	f.stats.fetches.Add(1)
 	f.stats.answered.Store(began.UnixMilli())
 	head := stream.Head()
@@ -375,13 +370,13 @@ func (f *fetcher) fetch(ctx context.Context) {
 	f.stats.busyNs.Add(int64(took))
 	if f.mirror.logger.Enabled(ctx, slog.LevelDebug) {
 		f.mirror.logger.LogAttrs(ctx, slog.LevelDebug, "fetched", slog.Int("broker", int(f.key.broker)),
-			slog.Int("partitions", len(f.wanted)), slog.Int64("bytes", bytes), slog.Duration("took", took))
+			slog.Int("partitions", len(f.plan.wanted)), slog.Int64("bytes", bytes), slog.Duration("took", took))
 	}
 	if err != nil {
 		f.lost(ctx, err)
 		return
 	}
-	f.dialFails = 0
+	f.link.dialFails = 0
 	f.afterFetch(ctx, sessionErr, head.ThrottleMs)
 }
 

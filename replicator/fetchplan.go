@@ -28,6 +28,7 @@ const (
 // size pass. So those far behind are given a part of the limit, few at a time and by turns, and those near their ends
 // always find room.
 type fetchPlan struct {
+	wanted     []fetchwire.SessionPartition // the outcome
 	candidates []*partition
 	tails      int
 	backfill   turns // far behind, while others are not
@@ -83,12 +84,12 @@ func (t *turns) rest() bool {
 	return waits
 }
 
-// choose fills wanted with the partitions to ask for now, and returns how long to wait if there is none.
+// choose fills the plan's wanted with the partitions to ask for now, and returns how long to wait if there is none.
 func (f *fetcher) choose(now time.Time) time.Duration {
 	wait := time.Hour
 	plan := &f.plan
 	plan.candidates, plan.tails, plan.listed = plan.candidates[:0], 0, 0
-	node, mine := &f.mirror.agent.throttles.node, &f.mirror.throttle
+	node, mine := &f.mirror.agent.throttles.node, f.mirror.throttle
 	list := f.mirror.agent.throttles.listed.Load()
 	free, nodeWait := node.free(now, plan.window)
 	mineFree, mineWait := mine.free(now, plan.window)
@@ -191,7 +192,7 @@ func (f *fetcher) fill(mineFree int64) {
 	}
 	plan.throttled.divide(plan.free, leastThrottled, most)
 	listedAsk := min(most, steady(max(plan.free/int64(max(plan.listed, 1)), leastThrottled/4)))
-	f.wanted = f.wanted[:0]
+	plan.wanted = plan.wanted[:0]
 	for _, late := range [2]bool{false, true} {
 		for _, p := range plan.candidates {
 			throttled := p.feed.listed && plan.free != math.MaxInt64
@@ -209,7 +210,7 @@ func (f *fetcher) fill(mineFree int64) {
 				ask, through = plan.backfill.ask, plan.backfill.next()
 			}
 			if through {
-				f.wanted = append(f.wanted, f.want(p, plan.enough(p, ask, cfg.MaxBytes)))
+				plan.wanted = append(plan.wanted, f.want(p, plan.enough(p, ask, cfg.MaxBytes)))
 			}
 		}
 		if plan.throttled.n == 0 && !mixed {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,18 +13,30 @@ const hangGrace = time.Second
 
 var errHungUp = errors.New("hung up: the source was silent and a partition was to be let go")
 
+// link is a fetcher's connection as those see it who may hang it up.
+type link struct {
+	// owner
+	ctx       context.Context // of the connection: ends with run's, or when it is hung up
+	dialFails int             // in a row
+
+	// atomic
+	asking   atomic.Int64                            // ns of the clock: newest sign of life of a source that is waited for, 0 = none is
+	hangUp   atomic.Pointer[context.CancelCauseFunc] // ends ctx
+	watching atomic.Bool                             // somebody looks whether commands are taken
+}
+
 // newLink returns the context of the next connection.
 func (f *fetcher) newLink(ctx context.Context) context.Context {
 	f.dropLink()
 	link, cancel := context.WithCancelCause(ctx)
-	f.hangUp.Store(&cancel)
-	f.link = link
-	f.asking.Store(time.Now().UnixNano())
+	f.link.hangUp.Store(&cancel)
+	f.link.ctx = link
+	f.link.asking.Store(time.Now().UnixNano())
 	return link
 }
 
 func (f *fetcher) dropLink() {
-	if cancel := f.hangUp.Swap(nil); cancel != nil {
+	if cancel := f.link.hangUp.Swap(nil); cancel != nil {
 		(*cancel)(nil)
 	}
 }
@@ -33,7 +46,7 @@ func (f *fetcher) dropLink() {
 // nobody wants a partition back. Any goroutine.
 func (f *fetcher) remove(p *partition) {
 	f.inbox.put(command{p: p, remove: true})
-	if !f.watching.Swap(true) {
+	if !f.link.watching.Swap(true) {
 		f.watch(f.patience())
 	}
 }
@@ -49,15 +62,15 @@ func (f *fetcher) watch(d time.Duration) {
 			return
 		default:
 		}
-		f.watching.Store(false)
-		if f.inbox.empty() || f.watching.Swap(true) {
+		f.link.watching.Store(false)
+		if f.inbox.empty() || f.link.watching.Swap(true) {
 			return
 		}
 		again := f.patience()
-		if since := f.asking.Load(); since > 0 {
+		if since := f.link.asking.Load(); since > 0 {
 			if left := again - time.Since(time.Unix(0, since)); left > 0 {
 				again = left
-			} else if cancel := f.hangUp.Load(); cancel != nil {
+			} else if cancel := f.link.hangUp.Load(); cancel != nil {
 				f.mirror.logger.Warn("hanging up: the source broker is silent and partitions are to be let go",
 					slog.Int("broker", int(f.key.broker)), slog.String("addr", *f.addr.Load()))
 				(*cancel)(errHungUp)

@@ -21,6 +21,7 @@ type metricSet struct {
 	busy, throttled, fetches, held *prometheus.Desc
 	errors, partitions, refreshed  *prometheus.Desc
 	free, full                     *prometheus.Desc
+	rate, limited, waiting         *prometheus.Desc
 }
 
 // partitionMetrics are those of a partition. Gauges that are not known yet are NaN.
@@ -64,8 +65,13 @@ func newMetricSet() *metricSet {
 		partitions: describe("mirror_partitions", "Partitions by state.", "mirror", "state"),
 		refreshed: describe("mirror_metadata_timestamp_seconds",
 			"When the source last answered about its topics.", "mirror"),
-		free: describe("log_dir_free_bytes", "Free bytes of a log directory's file system.", "log_dir"),
-		full: describe("log_dir_full", "1 while appends pause for want of room.", "log_dir"),
+		waiting: fetcher("throttled", "1 while the source's quota has the fetcher wait."),
+		rate: describe("throttle_rate_bytes",
+			"Bytes per second that may be appended: all of a mirror, or what topics list (no mirror); +Inf without a limit.",
+			"mirror"),
+		limited: describe("throttle_bytes_total", "Bytes appended under such a limit.", "mirror"),
+		free:    describe("log_dir_free_bytes", "Free bytes of a log directory's file system.", "log_dir"),
+		full:    describe("log_dir_full", "1 while appends pause for want of room.", "log_dir"),
 	}
 }
 
@@ -76,6 +82,7 @@ func (c collector) Describe(chan<- *prometheus.Desc) {}
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	set := newMetricSet()
 	status := c.agent.Status()
+	set.throttle(out, &status.Throttle, "")
 	for i := range status.Mirrors {
 		set.mirror(out, &status.Mirrors[i])
 	}
@@ -89,6 +96,16 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
+// throttle tells a limit; mirror is empty for that of the node.
+func (s *metricSet) throttle(out chan<- prometheus.Metric, t *ThrottleStatus, mirror string) {
+	rate := math.Inf(1)
+	if t.Rate > 0 {
+		rate = float64(t.Rate)
+	}
+	gauge(out, s.rate, rate, mirror)
+	counter(out, s.limited, float64(t.Bytes), mirror)
+}
+
 func (s *metricSet) mirror(out chan<- prometheus.Metric, m *MirrorStatus) {
 	states := map[State]int{StatePreparing: 0, StateMirroring: 0, StateFailed: 0}
 	for i := range m.Partitions {
@@ -98,10 +115,16 @@ func (s *metricSet) mirror(out chan<- prometheus.Metric, m *MirrorStatus) {
 	for state, n := range states {
 		gauge(out, s.partitions, float64(n), m.Name, state.String())
 	}
+	s.throttle(out, &m.Throttle, m.Name)
 	for _, f := range m.Fetchers {
 		labels := []string{m.Name, itoa(f.Broker), itoa(int32(f.Number))}
 		counter(out, s.busy, f.Busy.Seconds(), labels...)
 		counter(out, s.throttled, f.Throttled.Seconds(), labels...)
+		waiting := 0.0
+		if !f.ThrottledUntil.IsZero() {
+			waiting = 1
+		}
+		gauge(out, s.waiting, waiting, labels...)
 		counter(out, s.fetches, float64(f.Fetches), labels...)
 		gauge(out, s.held, float64(f.Partitions), labels...)
 	}

@@ -25,7 +25,7 @@ type mirror struct {
 	source *source
 	errors *errorCounts
 
-	throttle throttle // of all its partitions together
+	throttle *throttle // of all its partitions together
 
 	// owner
 	ctx        context.Context // of run
@@ -109,7 +109,7 @@ func newMirror(a *Agent, cfg MirrorConfig) (*mirror, error) {
 		topics:   map[string]*topic{},
 		fetchers: map[fetcherKey]*fetcher{},
 	}
-	m.throttle.set(cfg.ThrottledRate)
+	m.throttle = a.throttles.mirror(cfg.Name, cfg.ThrottledRate, a.metadata.config(resource{resourceMirror, cfg.Name}))
 	m.source = &source{
 		cfg:      cfg.Client,
 		filter:   filter,

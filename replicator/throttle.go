@@ -2,6 +2,7 @@ package replicator
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"segmirror/fetchwire"
 	"segmirror/segment"
 )
 
@@ -120,64 +120,110 @@ func setThrottleRate(dst *int64, v string) error {
 // checkThrottle checks a throttle's value for a resource; known is false for a key that is none there.
 func checkThrottle(kind int8, key, value string) (known bool, err error) {
 	switch {
-	case key == throttleRateKey && (kind == fetchwire.ResourceBroker || kind == fetchwire.ResourceMirror):
+	case key == throttleRateKey && (kind == resourceBroker || kind == resourceMirror):
 		rate := int64(0)
 		return true, setThrottleRate(&rate, value)
-	case key == throttleReplicasKey && kind == fetchwire.ResourceTopic:
+	case key == throttleReplicasKey && kind == resourceTopic:
 		_, err := parseThrottledReplicas(value)
 		return true, err
 	}
 	return false, nil
 }
 
-// throttles are the limits of one agent: its node's, and which partitions that is for. A mirror has its own.
+// throttles are the limits of one agent: its node's, which partitions that is for, and each mirror's. What the
+// configuration file says holds until the metadata log says otherwise; a change there is followed at once.
 type throttles struct {
 	nodeID int32
-	given  int64 // the rate of the configuration file, 0 = none
+	given  int64 // the node's rate in the configuration file, 0 = none
 	node   throttle
-
-	mu     sync.Mutex                   // one change at a time
 	listed atomic.Pointer[throttleList] // replaced whole, so that who read it sees a change by its address
+	logger *slog.Logger
+
+	mu      sync.Mutex // one change at a time
+	mirrors map[string]*mirrorThrottle
+}
+
+// mirrorThrottle is the limit of all partitions of a mirror.
+type mirrorThrottle struct {
+	throttle
+
+	given int64
 }
 
 // throttleList holds the partitions the node's rate is for, by topic. It is not changed.
 type throttleList struct{ topics map[string]throttledReplicas }
 
-func newThrottles(nodeID int32, rate int64) *throttles {
-	t := &throttles{nodeID: nodeID, given: rate}
-	t.node.set(rate)
+func newThrottles(cfg *Config, logger *slog.Logger) *throttles {
+	t := &throttles{nodeID: cfg.NodeID, given: cfg.ThrottledRate, logger: logger, mirrors: map[string]*mirrorThrottle{}}
+	t.node.set(cfg.ThrottledRate)
 	t.listed.Store(&throttleList{})
 	return t
 }
 
-// setNode takes up the configuration of the node: what it does not say, the file does.
-func (t *throttles) setNode(config map[string]string) error {
-	rate, err := throttleRate(config, t.given)
-	t.node.set(rate)
-	return err
+// follow takes up what the metadata log says of throttles, and from then on what changes there.
+func (t *throttles) follow(log *metadataLog) {
+	changed := func(r resource) { t.takeUp(r, func() map[string]string { return log.config(r) }) }
+	log.onChange(changed)
+	changed(resource{resourceBroker, itoa(t.nodeID)})
+	for _, topic := range log.names(resourceTopic) {
+		changed(resource{resourceTopic, topic})
+	}
+	for _, mirror := range log.names(resourceMirror) {
+		changed(resource{resourceMirror, mirror})
+	}
 }
 
-// throttleRate reads a rate that may be there.
-func throttleRate(config map[string]string, given int64) (int64, error) {
-	v, ok := config[throttleRateKey]
-	if !ok {
-		return given, nil
+// mirror returns a mirror's throttle. given is the rate of its configuration file, 0 = none.
+func (t *throttles) mirror(name string, given int64, config map[string]string) *throttle {
+	t.mu.Lock()
+	m := t.mirrors[name]
+	if m == nil {
+		m = &mirrorThrottle{}
+		t.mirrors[name] = m
 	}
-	rate := int64(0)
-	if err := setThrottleRate(&rate, v); err != nil {
-		return given, fmt.Errorf("%s: %w", throttleRateKey, err)
-	}
-	return rate, nil
+	m.given = given
+	t.mu.Unlock()
+	t.takeUp(resource{resourceMirror, name}, func() map[string]string { return config })
+	return &m.throttle
 }
 
-// setTopic takes up the configuration of a topic.
-func (t *throttles) setTopic(topic string, config map[string]string) error {
-	replicas, err := parseThrottledReplicas(config[throttleReplicasKey])
-	if err != nil {
-		return fmt.Errorf("topic %s: %s: %w", topic, throttleReplicasKey, err)
-	}
+// takeUp follows the configuration of a resource; a value that makes no sense changes nothing.
+func (t *throttles) takeUp(r resource, config func() map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var err error
+	switch node := r.kind == resourceBroker && r.name == itoa(t.nodeID); {
+	case node:
+		err = t.node.configure(config(), t.given)
+	case r.kind == resourceTopic:
+		err = t.list(r.name, config()[throttleReplicasKey])
+	case r.kind == resourceMirror && t.mirrors[r.name] != nil:
+		m := t.mirrors[r.name]
+		err = m.configure(config(), m.given)
+	}
+	if err != nil {
+		t.logger.Warn("a throttle is left as it was", slog.String("resource", r.name), slog.Any("err", err))
+	}
+}
+
+// configure sets the rate that config says, given where it says none.
+func (t *throttle) configure(config map[string]string, given int64) error {
+	rate := given
+	if v, ok := config[throttleRateKey]; ok {
+		if err := setThrottleRate(&rate, v); err != nil {
+			return fmt.Errorf("%s: %w", throttleRateKey, err)
+		}
+	}
+	t.set(rate)
+	return nil
+}
+
+// list takes up a topic's list. mu is held.
+func (t *throttles) list(topic, value string) error {
+	replicas, err := parseThrottledReplicas(value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", throttleReplicasKey, err)
+	}
 	topics := maps.Clone(t.listed.Load().topics)
 	if topics == nil {
 		topics = map[string]throttledReplicas{}

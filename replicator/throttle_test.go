@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"segmirror/fetchwire"
 )
 
 // TestThrottle_RateHoldsOverTenSeconds asks for what is free, gets it after a round trip, and counts what came in ten
@@ -87,22 +85,22 @@ func TestThrottle_ValuesAreChecked(t *testing.T) {
 		key, value string
 		known, ok  bool
 	}{
-		{fetchwire.ResourceBroker, throttleRateKey, "1048576", true, true},
-		{fetchwire.ResourceMirror, throttleRateKey, "9223372036854775807", true, true},
-		{fetchwire.ResourceBroker, throttleRateKey, "0", true, false},
-		{fetchwire.ResourceBroker, throttleRateKey, "-1", true, false},
-		{fetchwire.ResourceBroker, throttleRateKey, "fast", true, false},
-		{fetchwire.ResourceTopic, throttleRateKey, "1", false, true},
-		{fetchwire.ResourceTopic, throttleReplicasKey, "*", true, true},
-		{fetchwire.ResourceTopic, throttleReplicasKey, "", true, true},
-		{fetchwire.ResourceTopic, throttleReplicasKey, "0:1, 12:7", true, true},
-		{fetchwire.ResourceTopic, throttleReplicasKey, "0", true, false},
-		{fetchwire.ResourceTopic, throttleReplicasKey, "0:1:2", true, false},
-		{fetchwire.ResourceTopic, throttleReplicasKey, "-1:1", true, false},
-		{fetchwire.ResourceTopic, throttleReplicasKey, "2147483648:1", true, false},
-		{fetchwire.ResourceTopic, throttleReplicasKey, "0:1,*", true, false},
-		{fetchwire.ResourceBroker, throttleReplicasKey, "*", false, true},
-		{fetchwire.ResourceTopic, "retention.ms", "1", false, true},
+		{resourceBroker, throttleRateKey, "1048576", true, true},
+		{resourceMirror, throttleRateKey, "9223372036854775807", true, true},
+		{resourceBroker, throttleRateKey, "0", true, false},
+		{resourceBroker, throttleRateKey, "-1", true, false},
+		{resourceBroker, throttleRateKey, "fast", true, false},
+		{resourceTopic, throttleRateKey, "1", false, true},
+		{resourceTopic, throttleReplicasKey, "*", true, true},
+		{resourceTopic, throttleReplicasKey, "", true, true},
+		{resourceTopic, throttleReplicasKey, "0:1, 12:7", true, true},
+		{resourceTopic, throttleReplicasKey, "0", true, false},
+		{resourceTopic, throttleReplicasKey, "0:1:2", true, false},
+		{resourceTopic, throttleReplicasKey, "-1:1", true, false},
+		{resourceTopic, throttleReplicasKey, "2147483648:1", true, false},
+		{resourceTopic, throttleReplicasKey, "0:1,*", true, false},
+		{resourceBroker, throttleReplicasKey, "*", false, true},
+		{resourceTopic, "retention.ms", "1", false, true},
 	} {
 		known, err := checkThrottle(c.kind, c.key, c.value)
 		if known != c.known || (err == nil) != c.ok {
@@ -145,6 +143,18 @@ func (p *testPartition) fill(n, size int) {
 	}
 }
 
+func configValue(kind int8, name, key, value string) MetadataRecord {
+	return MetadataRecord{Config: &ConfigRecord{ResourceType: kind, ResourceName: name, Name: key, Value: &value}}
+}
+
+// configure stores configurations as an RPC does.
+func (a *testAgent) configure(t *testing.T, records ...MetadataRecord) {
+	t.Helper()
+	if err := a.metadata.append(records...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestThrottle_ListedPartitionsKeepToTheRate mirrors a listed and an unlisted partition of as many bytes over one
 // connection: the listed one takes the time its rate gives it, and is asked for no more than the window has.
 func TestThrottle_ListedPartitionsKeepToTheRate(t *testing.T) {
@@ -153,14 +163,8 @@ func TestThrottle_ListedPartitionsKeepToTheRate(t *testing.T) {
 	s.limited = true
 	slow, fast := s.addTopic("slow", 2), s.addTopic("fast", 1)
 	a := startAgent(t, s, t.TempDir(), stayFailed())
-	for _, err := range []error{
-		a.throttles.setTopic("slow", map[string]string{throttleReplicasKey: "0:1,1:2"}),
-		a.throttles.setNode(map[string]string{throttleRateKey: fmt.Sprint(rate)}),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	a.configure(t, configValue(resourceTopic, "slow", throttleReplicasKey, "0:1,1:2"),
+		configValue(resourceBroker, "1", throttleRateKey, fmt.Sprint(rate)))
 	a.awaitEnd(t, "slow", 0, 0)
 	began := time.Now()
 	s.update(func() {
@@ -190,9 +194,9 @@ func TestThrottle_ListedPartitionsKeepToTheRate(t *testing.T) {
 	if got := a.Status().Throttle; got.Rate != rate || got.Bytes < batches*(size-2000) {
 		t.Errorf("the status says %+v", got)
 	}
-	if err := a.throttles.setNode(nil); err != nil { // the change is followed while it waits
-		t.Fatal(err)
-	}
+	a.configure(t, MetadataRecord{Config: &ConfigRecord{ // followed while it waits
+		ResourceType: resourceBroker, ResourceName: "1", Name: throttleRateKey,
+	}})
 	s.update(func() { slow.partitions[0].fill(10*batches, size) })
 	began = time.Now()
 	a.awaitEnd(t, "slow", 0, 11*batches*16)
