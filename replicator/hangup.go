@@ -19,8 +19,8 @@ type link struct {
 	ctx       context.Context // of the connection: ends with run's, or when it is hung up
 	dialFails int             // in a row
 
-	// atomic
-	asking   atomic.Int64                            // ns of the clock: newest sign of life of a source that is waited for, 0 = none is
+	// atomic; asking is the newest sign of life of a source that is waited for, ns of the clock; 0 = none is.
+	asking   atomic.Int64
 	hangUp   atomic.Pointer[context.CancelCauseFunc] // ends ctx
 	watching atomic.Bool                             // somebody looks whether commands are taken
 }

@@ -14,8 +14,8 @@ import (
 // Kafka: FetchSession, KIP-227.
 type fetchSession struct {
 	id    int32
-	epoch int32 // of the next request
-	byID  bool  // topics are named by id
+	epoch int32          // of the next request
+	byID  bool           // topics are named by id
 	parts []*sessionPart // in the order in which they are read
 	index map[sessionKey]*sessionPart
 }
