@@ -24,7 +24,8 @@
 //
 //	agent.go      New, Run: log directories, mirrors, helpers, orderly close
 //	config.go     Config; configkeys.go, configparse.go its keys; mirrorconfig.go, client*.go those of a mirror
-//	mirror.go     the mirror's goroutine: who works on which partition; discover.go what the source's answers change
+//	mirror.go     the mirror's goroutine: who works on which partition; opening.go the workers that open logs;
+//	              discover.go what the source's answers change
 //	source.go     metadata and topic configurations
 //	fetcher.go    the loop of one connection; apply.go one partition's answer; prepare.go before its first fetch;
 //	              fetchplan.go who is asked for how much; diverge.go where two histories part

@@ -37,7 +37,9 @@ type mirror struct {
 	openers    int          // workers that open logs now
 	toOpen     []*partition
 	work       sync.WaitGroup
-	discovered bool // the first answer about topics was taken: what comes later is new at the source, too
+	discovered bool      // the first answer about topics was taken: what comes later is new at the source, too
+	looked     time.Time // when the newest look at the partitions began
+	owed       bool      // an event came since, which that look did not see
 
 	board board
 }
@@ -84,13 +86,6 @@ type event struct {
 	refresh    *refresh
 	brokerLost bool
 	fetcher    *fetcher
-}
-
-// opened is a worker's report about a partition's log.
-type opened struct {
-	p    *partition
-	held *heldLog
-	err  error
 }
 
 func newMirror(a *Agent, cfg MirrorConfig) (*mirror, error) {
@@ -207,7 +202,13 @@ func (m *mirror) run(ctx context.Context) {
 		}
 		clear(events)
 		spare = events
-		m.tick(time.Now())
+		now := time.Now()
+		if m.owed = now.Before(m.looked.Add(leastPause)); m.owed {
+			m.openSome()
+			continue
+		}
+		m.looked = now
+		m.tick(now)
 	}
 	for _, f := range m.fetchers {
 		<-f.done
@@ -217,7 +218,20 @@ func (m *mirror) run(ctx context.Context) {
 
 // waitForWork sleeps until there is an event or something is due.
 func (m *mirror) waitForWork(ctx context.Context) {
-	now := time.Now()
+	timer := time.NewTimer(m.nextLook(time.Now()))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-m.inbox.ready:
+	case <-timer.C:
+	}
+}
+
+// nextLook returns how long nothing is due.
+func (m *mirror) nextLook(now time.Time) time.Duration {
+	if m.owed {
+		return m.looked.Add(leastPause).Sub(now)
+	}
 	wait := time.Hour
 	if !m.refreshes.pending {
 		wait = m.refreshes.due.Sub(now)
@@ -229,13 +243,7 @@ func (m *mirror) waitForWork(ctx context.Context) {
 			}
 		}
 	}
-	timer := time.NewTimer(max(wait, leastPause))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-m.inbox.ready:
-	case <-timer.C:
-	}
+	return max(wait, leastPause)
 }
 
 func (m *mirror) handle(e *event) {
@@ -272,7 +280,7 @@ func (m *mirror) tick(now time.Time) {
 // fullPause is how often a partition looks whether its disk has room again.
 const fullPause = 200 * time.Millisecond
 
-// leastPause bounds how often the mirror's goroutine looks at its list.
+// leastPause bounds how often the mirror's goroutine looks at its list: events that come faster share one look.
 const leastPause = 5 * time.Millisecond
 
 // canWork reports whether a waiting partition's time has come.
@@ -436,41 +444,6 @@ func hashOf(tp segment.TopicPartition) uint32 {
 		h = (h ^ uint32(tp.Topic[i])) * 16777619
 	}
 	return h + uint32(tp.Partition)
-}
-
-// openSome starts workers for partitions whose log is to be opened: nearly always a new one, which is a few syncs.
-func (m *mirror) openSome() {
-	for len(m.toOpen) > 0 && m.openers < syncsAtOnce {
-		p := m.toOpen[0]
-		m.toOpen = m.toOpen[1:]
-		m.openers++
-		m.work.Go(func() {
-			m.agent.flusher.drop(p)
-			held := p.feed.held
-			if held == nil {
-				held = m.agent.logs.claim(p.tp)
-			}
-			err := m.agent.logs.reopen(held, *p.config.Load())
-			m.inbox.put(event{opened: &opened{p: p, held: held, err: err}})
-		})
-	}
-}
-
-func (m *mirror) opened(o *opened) {
-	m.openers--
-	p := o.p
-	p.desk.phase = phaseWaiting
-	if o.err != nil {
-		cause := causeOf(o.err)
-		if isGone(o.err) {
-			cause = CauseDirectoryLost
-		}
-		p.feed.held = o.held
-		m.fail(p, failf(cause, "%v", o.err))
-		return
-	}
-	p.setLog(o.held, o.held.open())
-	m.agent.flusher.add(p)
 }
 
 // released takes back a partition that a fetcher let go.

@@ -113,7 +113,7 @@ func (f *fetcher) startPositions(ctx context.Context) error {
 }
 
 // syncsAtOnce is how many small files are made durable at the same time: a file system syncs many as fast as one.
-const syncsAtOnce = 16
+const syncsAtOnce = 64
 
 // inParallel calls do for 0 to n-1 on a few goroutines, and returns when all have returned.
 func inParallel(n int, do func(i int)) {

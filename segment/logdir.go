@@ -323,7 +323,7 @@ func (d *LogDir) Close() error {
 
 // closesAtOnce is how many logs are closed at the same time: closing one is a few syncs, of which a file system does
 // many as fast as one.
-const closesAtOnce = 16
+const closesAtOnce = 64
 
 func closeAll(logs []*Log) error {
 	errs := make([]error, len(logs))
