@@ -50,11 +50,14 @@ type metadataLog struct {
 
 func metadataLogKind() recordKind[MetadataRecord, *metadataImage] {
 	return recordKind[MetadataRecord, *metadataImage]{
-		name:   "metadata log",
-		tp:     metadataTopicPartition,
-		id:     segment.TopicID{15: 1}, // Kafka: Uuid.METADATA_TOPIC_ID
-		secret: true,
-		whole:  true,
+		name:         "metadata log",
+		tp:           metadataTopicPartition,
+		id:           segment.TopicID{15: 1}, // Kafka: Uuid.METADATA_TOPIC_ID
+		secret:       true,
+		whole:        true,
+		config:       recordLogConfig(),
+		rewriteBytes: recordLogRewriteBytes,
+
 		empty: func() *metadataImage {
 			return &metadataImage{
 				configs: map[resource]map[string]string{}, epochs: map[leaderKey]int32{}, acls: map[[16]byte]ACLRecord{},

@@ -104,7 +104,7 @@ func TestMetadataLog_TellsOfEachChangeOnce(t *testing.T) {
 func TestMetadataLog_IsRewrittenToWhatItSays(t *testing.T) {
 	path := t.TempDir()
 	dir, log := openMetadata(t, path)
-	log.rewriteBytes = 4 << 10
+	log.kind.rewriteBytes = 4 << 10
 	for i := range 500 {
 		if err := log.append(configSet(resourceTopic, fmt.Sprintf("t%d", i%5), "k", fmt.Sprint(i))); err != nil {
 			t.Fatal(err)

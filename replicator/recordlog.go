@@ -30,6 +30,9 @@ type recordKind[R, I any] struct {
 	secret bool            // its directory is closed to others
 	whole  bool            // the records of one append are one batch: all of them or none, whatever happens
 
+	config       segment.Config
+	rewriteBytes int64 // the log is not rewritten below this
+
 	empty  func() I
 	decode func(key, value []byte) (R, error) // a nil key or value is a null one
 	encode func(r *R) (key, value []byte)     // nil is null
@@ -47,8 +50,6 @@ type recordLog[R, I any] struct {
 	dir    *segment.LogDir
 	logger *slog.Logger
 	writes chan recordWrite[R] // recordLogGroup slots: writers that wait for one sync together
-
-	rewriteBytes int64 // the log is not rewritten below this
 
 	stopping chan struct{}
 	ended    chan struct{} // closed by the writer when it returns
@@ -73,13 +74,12 @@ func openRecordLog[R, I any](
 	kind recordKind[R, I], dir *segment.LogDir, logger *slog.Logger,
 ) (*recordLog[R, I], error) {
 	s := &recordLog[R, I]{
-		kind:         kind,
-		dir:          dir,
-		logger:       logger,
-		writes:       make(chan recordWrite[R], recordLogGroup),
-		rewriteBytes: recordLogRewriteBytes,
-		stopping:     make(chan struct{}),
-		ended:        make(chan struct{}),
+		kind:     kind,
+		dir:      dir,
+		logger:   logger,
+		writes:   make(chan recordWrite[R], recordLogGroup),
+		stopping: make(chan struct{}),
+		ended:    make(chan struct{}),
 	}
 	if err := s.reopen(); err != nil {
 		return nil, err
@@ -88,6 +88,7 @@ func openRecordLog[R, I any](
 	return s, nil
 }
 
+// recordLogConfig is what a record log is opened with.
 func recordLogConfig() segment.Config {
 	cfg := segment.DefaultConfig()
 	cfg.SegmentBytes = recordLogSegmentBytes
@@ -104,7 +105,7 @@ func (s *recordLog[R, I]) reopen() error {
 		}
 		s.log = nil
 	}
-	log, report, err := s.dir.OpenLog(s.kind.tp, recordLogConfig())
+	log, report, err := s.dir.OpenLog(s.kind.tp, s.kind.config)
 	if err != nil {
 		return err
 	}
@@ -314,7 +315,7 @@ func (k *recordKind[R, I]) appendBatch(dst []byte, baseOffset, nowMs int64, reco
 
 // maybeRewrite writes everything again once the log is several times as long, and drops what lies before it.
 func (s *recordLog[R, I]) maybeRewrite() {
-	if s.log.Size() < max(s.rewriteBytes, 4*s.live) {
+	if s.log.Size() < max(s.kind.rewriteBytes, 4*s.live) {
 		return
 	}
 	if err := s.rewrite(); err != nil {

@@ -39,9 +39,12 @@ var stateTopicPartition = segment.TopicPartition{Topic: stateTopic}
 
 func stateLogKind() recordKind[StateRecord, stateImage] {
 	return recordKind[StateRecord, stateImage]{
-		name:   "state log",
-		tp:     stateTopicPartition,
-		id:     segment.TopicID{15: 16},
+		name:         "state log",
+		tp:           stateTopicPartition,
+		id:           segment.TopicID{15: 16},
+		config:       recordLogConfig(),
+		rewriteBytes: recordLogRewriteBytes,
+
 		empty:  func() stateImage { return stateImage{} },
 		decode: DecodeStateRecord,
 		encode: func(r *StateRecord) (key, value []byte) {

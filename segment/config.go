@@ -35,6 +35,10 @@ type Config struct {
 	CutDir             string      // --cut-dir: where what recovery cuts is kept; empty keeps nothing
 	CutMaxBytes        int64       // how many bytes of one cut are kept at most
 
+	// AfterSync is called after each sync of a .log file that worked, by who synced; it must not use the Log. It is how
+	// tests learn what a power cut may not take. nil is not called.
+	AfterSync func(path string)
+
 	open openFileFunc // the seam for fault tests; nil opens real files
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // file is the seam between a Log and the operating system: what a .log file is asked to do. It has one production
-// implementation, osFile; fault tests record and fail its calls.
+// implementation, osFile, which Config.AfterSync may watch; fault tests record and fail its calls.
 type file interface {
 	io.ReaderAt
 	io.WriterAt
@@ -40,6 +40,32 @@ func openOSFile(path string, create bool) (file, error) {
 		return nil, err
 	}
 	return osFile{f}, nil
+}
+
+// observedFile tells of its syncs.
+type observedFile struct {
+	file
+	path  string
+	after func(path string)
+}
+
+// openObserved is the openFileFunc of real files whose syncs are told.
+func openObserved(after func(path string)) openFileFunc {
+	return func(path string, create bool) (file, error) {
+		f, err := openOSFile(path, create)
+		if err != nil {
+			return nil, err
+		}
+		return observedFile{file: f, path: path, after: after}, nil
+	}
+}
+
+func (f observedFile) Sync() error {
+	if err := f.file.Sync(); err != nil {
+		return err
+	}
+	f.after(f.path)
+	return nil
 }
 
 // Size is the file's length in bytes.

@@ -54,6 +54,9 @@ type loader struct {
 func openLog(p openParams) (*Log, RecoveryReport, error) {
 	if p.cfg.open == nil {
 		p.cfg.open = openOSFile
+		if after := p.cfg.AfterSync; after != nil {
+			p.cfg.open = openObserved(after)
+		}
 	}
 	if p.persist == nil {
 		p.persist = func() error { return nil }
