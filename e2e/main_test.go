@@ -44,8 +44,8 @@ func source(t *testing.T) *kafka.Cluster {
 	t.Helper()
 	kafka.Require(t)
 	shared.once.Do(func() {
-		// Not the test's context: the cluster outlives the test that asks first.
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		// Not the test's context: the cluster outlives the test that asks first. Other packages' tests may hold the lock.
+		ctx, cancel := context.WithTimeout(context.Background(), 25*time.Minute)
 		defer cancel()
 		shared.cluster, shared.err = kafka.Start(ctx, kafka.Config{Brokers: 2, Authorizer: true, HeapMB: 384})
 	})

@@ -559,8 +559,8 @@ func TestMetrics_SayWhatIsMirroredAndHowFarBehind(t *testing.T) {
 	s, topic := tenBatches(t)
 	a := startAgent(t, s, t.TempDir(), map[string]string{"metrics.listener": "127.0.0.1:0"})
 	a.awaitEnd(t, "t", 0, 100)
-	page := scrape(t, a, "/metrics")
 	size := len(s.bytes(topic.partitions[0]))
+	page := ""
 	for _, want := range []string{
 		`segmirror_partition_source_offset{mirror="m",partition="0",topic="t"} 100`,
 		`segmirror_partition_end_offset{mirror="m",partition="0",topic="t"} 100`,
@@ -575,9 +575,10 @@ func TestMetrics_SayWhatIsMirroredAndHowFarBehind(t *testing.T) {
 		`segmirror_mirror_partitions{mirror="m",state="MIRRORING"} 1`,
 		`segmirror_log_dir_full{log_dir="` + a.dir + `"} 0`,
 	} {
-		if !strings.Contains(page, want+"\n") {
-			t.Errorf("no line %q", want)
-		}
+		await(t, patience, want, func() bool {
+			page = scrape(t, a, "/metrics")
+			return strings.Contains(page, want+"\n")
+		})
 	}
 	for _, name := range []string{
 		"segmirror_log_dir_free_bytes", "segmirror_fetcher_busy_seconds_total", "segmirror_fetcher_throttled_seconds_total",

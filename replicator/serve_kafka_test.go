@@ -1,6 +1,7 @@
 package replicator
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestServing_KafkasConsoleConsumerReadsAPartition(t *testing.T) {
 	for _, isolation := range []string{"read_uncommitted", "read_committed"} {
 		out, err := dist.Tool(t.Context(), kafka.ConsoleConsumer, "--bootstrap-server", a.ListenerAddrs()[0],
 			"--topic", "orders", "--partition", "1", "--offset", "earliest", "--max-messages", "40",
-			"--timeout-ms", "30000", "--isolation-level", isolation,
+			"--timeout-ms", fmt.Sprint(patience.Milliseconds()), "--isolation-level", isolation,
 			"--formatter-property", "print.offset=true", "--formatter-property", "print.value=false")
 		if err != nil {
 			t.Fatal(err)

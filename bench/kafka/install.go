@@ -62,6 +62,9 @@ func installed(home string) bool {
 	return err == nil && bytes.Equal(pom, pomXML)
 }
 
+// mavenTries is how often Maven is run until it succeeds: what it has downloaded it keeps, the network may fail.
+const mavenTries = 3
+
 // resolve runs Maven into a temporary folder beside home and renames it into place.
 func resolve(ctx context.Context, home string) error {
 	mvn, err := exec.LookPath("mvn")
@@ -77,10 +80,16 @@ func resolve(ctx context.Context, home string) error {
 	if err := os.WriteFile(pom, pomXML, 0o644); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", pom, "dependency:copy-dependencies",
-		"-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(tmp, "libs"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("mvn dependency:copy-dependencies: %w\n%s", err, out)
+	for try := 1; ; try++ {
+		cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", pom, "dependency:copy-dependencies",
+			"-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(tmp, "libs"))
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			break
+		}
+		if try == mavenTries || ctx.Err() != nil {
+			return fmt.Errorf("mvn dependency:copy-dependencies: %w\n%s", err, out)
+		}
 	}
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err

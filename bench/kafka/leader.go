@@ -213,8 +213,26 @@ func (c *Cluster) Records(
 	if err != nil {
 		return nil, err
 	}
+	return c.consume(ctx, topic, p, [2]int64{from, end}, opts...)
+}
+
+// Committed reads a partition as a consumer of committed data, up to the last stable offset found at the call. Markers
+// are left out.
+func (c *Cluster) Committed(ctx context.Context, topic string, p int32) ([]*kgo.Record, error) {
+	start, end, err := c.Offsets(ctx, topic, p, true)
+	if err != nil {
+		return nil, err
+	}
+	records, err := c.consume(ctx, topic, p, [2]int64{start, end}, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	return slices.DeleteFunc(records, func(r *kgo.Record) bool { return r.Attrs.IsControl() }), err
+}
+
+// consume reads the offsets [span[0], span[1]), whose last holds a record or a marker.
+func (c *Cluster) consume(
+	ctx context.Context, topic string, p int32, span [2]int64, opts ...kgo.Opt,
+) ([]*kgo.Record, error) {
 	opts = append([]kgo.Opt{
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {p: kgo.NewOffset().At(from)}}),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {p: kgo.NewOffset().At(span[0])}}),
 		kgo.KeepControlRecords(), kgo.FetchMaxWait(askTimeout / 10),
 	}, opts...)
 	cl, err := c.NewClient(opts...)
@@ -223,7 +241,7 @@ func (c *Cluster) Records(
 	}
 	defer cl.Close()
 	var got []*kgo.Record
-	for next := from; next < end; {
+	for next := span[0]; next < span[1]; {
 		fetches := cl.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
 			return got, fmt.Errorf("consume %s-%d at %d: %w", topic, p, next, err)
