@@ -145,7 +145,7 @@ func (c *Conn) askVersions() error {
 			c.versions[i] = versionRange{lowest: k.MinVersion, highest: k.MaxVersion, offered: true}
 		}
 	}
-	c.agent = c.versions[apiIndex(KeyCreateMirror)].offered
+	c.agent = c.versions[apiIndex(KeyListMirrors)].offered
 	return nil
 }
 

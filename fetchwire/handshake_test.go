@@ -97,7 +97,7 @@ func TestVersion_KeepsAgentsVersionsFromBrokers(t *testing.T) {
 	for i, want := range []int16{18, 19} {
 		agent := i == 1
 		if agent {
-			offer = append(offer, APIVersion{KeyCreateMirror, 0, 0})
+			offer = append(offer, APIVersion{KeyListMirrors, 0, 0})
 		}
 		c := dialTest(t, listen(t, answering(func(h RequestHeader, _ []byte) []byte {
 			return AnswerApiVersions(nil, h, offer)
@@ -105,7 +105,7 @@ func TestVersion_KeepsAgentsVersionsFromBrokers(t *testing.T) {
 		if got, err := c.Version(KeyFetch); got != want || err != nil || c.Agent() != agent {
 			t.Errorf("agent %t: Fetch v%d, %v, want v%d", c.Agent(), got, err, want)
 		}
-		if _, err := c.Version(KeyListMirrors); !errors.Is(err, ErrUnsupportedVersion) {
+		if _, err := c.Version(KeyCreateMirror); !errors.Is(err, ErrUnsupportedVersion) {
 			t.Errorf("an API that was not offered: %v", err)
 		}
 	}

@@ -164,6 +164,13 @@ func (a *Agent) claimTopic(topic string, m *mirror) string {
 	return ""
 }
 
+// mirrorsTopic reports whether a mirror of this agent holds the topic. Any goroutine.
+func (a *Agent) mirrorsTopic(topic string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owners[topic] != nil
+}
+
 // Run mirrors until ctx is done, then closes every log cleanly. It returns nil after a clean close. Call it once.
 func (a *Agent) Run(ctx context.Context) error {
 	a.mu.Lock()

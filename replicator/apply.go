@@ -25,8 +25,9 @@ func (f *fetcher) apply(ctx context.Context, stream *fetchwire.FetchStream) {
 	var err error
 	sane := head.ErrorCode != fetchwire.CodeNone ||
 		head.HighWatermark >= 0 && head.LogStartOffset <= head.HighWatermark
+	from := p.feed.log.LogEndOffset()
 	if head.ErrorCode == fetchwire.CodeNone && head.RecordsSize > 0 && sane {
-		info, err = p.feed.log.AppendFrom(stream, head.RecordsSize, p.leaderEpoch.Load())
+		info, err = p.feed.log.AppendFrom(stream, head.RecordsSize, f.epochLimit(p))
 	}
 	now := time.Now()
 	f.link.asking.Store(now.UnixNano())
@@ -45,9 +46,10 @@ func (f *fetcher) apply(ctx context.Context, stream *fetchwire.FetchStream) {
 	case head.ErrorCode != fetchwire.CodeNone:
 		f.refused(p, head.ErrorCode, tail.CurrentLeader, now)
 	case tail.DivergingEpoch.Epoch >= 0 || tail.DivergingEpoch.EndOffset >= 0:
-		f.diverged(p, tail.DivergingEpoch)
+		f.diverged(p, tail.DivergingEpoch, f.newestEpoch(p, &tail))
 	case !sane: // a log start that is followed blindly removes records
 		f.failedTry(p, now, "the source says log start %d and high watermark %d", head.LogStartOffset, head.HighWatermark)
+	case f.announces && !f.told(p, tail.MirrorLeaderEpoch, from, now): // nothing of the answer counts
 	default:
 		f.advance(p, head, &info, now)
 	}
@@ -69,6 +71,9 @@ func (f *fetcher) advance(p *partition, head *fetchwire.PartitionHead, info *seg
 	log := p.feed.log
 	p.stats.sourceOffset.Store(head.HighWatermark)
 	p.feed.noteLag(head.HighWatermark-log.LogEndOffset(), info)
+	if !f.announces && head.HighWatermark == log.LogEndOffset() {
+		f.heardEpoch(p, p.leaderEpoch.Load())
+	}
 	if head.HighWatermark > log.HighWatermark() {
 		log.UpdateHighWatermark(min(head.HighWatermark, log.LogEndOffset()))
 		f.mirror.agent.served.notify()

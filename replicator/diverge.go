@@ -2,7 +2,6 @@ package replicator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -60,6 +59,12 @@ func (f *fetcher) outOfRange(ctx context.Context, p *partition) (why *failure, s
 	case end > last.Offset:
 		return failf(CauseSourceShorter, "the source holds [%d, %d), the mirror [%d, %d): nothing was cut",
 			first.Offset, last.Offset, start, end), false, nil
+	}
+	if forgot, err := forgetHollow(log); err != nil || forgot {
+		if err != nil {
+			return f.ioFailure(p, err), false, nil
+		}
+		return nil, false, nil
 	}
 	if epoch, ok := log.LatestSourceEpoch(); ok {
 		answer, err := f.epochEnd(ctx, p, epoch)
@@ -133,14 +138,14 @@ func (f *fetcher) checkEpoch(ctx context.Context, p *partition) (why *failure, s
 	case answer.EndOffset < 0 || answer.EndOffset >= p.feed.log.LogEndOffset() && answer.LeaderEpoch == epoch:
 		return nil, false, nil
 	}
-	f.diverged(p, fetchwire.EpochEndOffset{Epoch: answer.LeaderEpoch, EndOffset: answer.EndOffset})
+	f.diverged(p, fetchwire.EpochEndOffset{Epoch: answer.LeaderEpoch, EndOffset: answer.EndOffset}, p.leaderEpoch.Load())
 	return nil, false, nil
 }
 
 // diverged handles the source's answer that our newest epoch ends there before our end. That our epochs go on where
-// no record is cut needs no leave; a cut needs mirror.unclean.leader.election.enable, and a newer leader epoch that
-// put other records there: a source that is only shorter never shortens its mirror.
-func (f *fetcher) diverged(p *partition, theirs fetchwire.EpochEndOffset) {
+// no record is cut needs no leave; a cut needs mirror.unclean.leader.election.enable, and a newer leader epoch than the
+// answered one: newest, -1 = not known. A source that is only shorter never shortens its mirror.
+func (f *fetcher) diverged(p *partition, theirs fetchwire.EpochEndOffset, newest int32) {
 	log := p.feed.log
 	start, end := log.LogStartOffset(), log.LogEndOffset()
 	cut := truncationPoint(log, theirs)
@@ -153,13 +158,13 @@ func (f *fetcher) diverged(p *partition, theirs fetchwire.EpochEndOffset) {
 	}
 	epoch, _ := log.LatestSourceEpoch()
 	facts := fmt.Sprintf("the source's epoch %d ends at %d (leader epoch %d); the mirror [%d, %d) ends in epoch %d; "+
-		"shared up to %d", theirs.Epoch, theirs.EndOffset, p.leaderEpoch.Load(), start, end, epoch, cut)
+		"shared up to %d", theirs.Epoch, theirs.EndOffset, newest, start, end, epoch, cut)
 	switch {
+	case newest >= 0 && newest <= theirs.Epoch && cut >= start:
+		f.release(release{p: p, why: failf(CauseSourceShorter, "%s: no newer epoch replaced these records", facts)})
+		return
 	case !f.mirror.cfg.UncleanElection || cut < start || p.feed.outside > 2*outsideTries:
 		f.release(release{p: p, why: failf(CauseDiverged, "diverged at %d: %s", cut, facts)})
-		return
-	case p.leaderEpoch.Load() >= 0 && p.leaderEpoch.Load() <= theirs.Epoch:
-		f.release(release{p: p, why: failf(CauseSourceShorter, "%s: no newer epoch replaced these records", facts)})
 		return
 	}
 	f.mirror.logger.Warn("truncating: the source elected a leader without these records", topicAttr(p.tp),
@@ -191,12 +196,28 @@ func truncationPoint(log *segment.Log, theirs fetchwire.EpochEndOffset) int64 {
 	}
 }
 
-// batchFacts is what identifies a batch, its epoch left out.
-type batchFacts struct {
-	base, last int64
-	size       int
-	crc        uint32
-	found      bool
+// forgetHollow drops epochs that no record of the log is of: the source may have forgotten them, too.
+func forgetHollow(log *segment.Log) (forgot bool, err error) {
+	entries, end := log.SourceEpochEntries(), log.LogEndOffset()
+	if len(entries) == 0 || entries[len(entries)-1].StartOffset < end || end == log.LogStartOffset() {
+		return false, nil
+	}
+	_, err = log.TruncateTo(end)
+	return true, err
+}
+
+// willPart reports whether the source will answer the first fetch with an epoch that replaced our newest: that answer
+// settles then what becomes of a difference that was met while the partition was FAILED.
+func (f *fetcher) willPart(ctx context.Context, p *partition) (bool, error) {
+	epoch, known := p.feed.log.LatestSourceEpoch()
+	if !known || !f.tellsDivergence {
+		return false, nil
+	}
+	got, err := f.peek(ctx, p, p.feed.log.LogEndOffset(), epoch)
+	if err != nil || got.code != fetchwire.CodeNone || !got.tail.Diverged() {
+		return false, err
+	}
+	return f.newestEpoch(p, &got.tail) > got.tail.DivergingEpoch.Epoch, nil
 }
 
 // compareTail compares our last batch with the source's at its offset. Logs that agree there agree below, so that the
@@ -222,6 +243,9 @@ func (f *fetcher) compareTail(ctx context.Context, p *partition) (why *failure, 
 		why, stale = f.codeFailure(l.ErrorCode)
 		return why, stale, nil
 	} else if l.Offset < end { // what is absent does not differ: it may come back
+		if parts, err := f.willPart(ctx, p); parts || err != nil {
+			return nil, false, err
+		}
 		return failf(CauseSourceShorter, "the source holds [%d, %d), the mirror [%d, %d): nothing was cut",
 			theirs.Offset, l.Offset, start, end), false, nil
 	}
@@ -235,6 +259,11 @@ func (f *fetcher) compareTail(ctx context.Context, p *partition) (why *failure, 
 		return nil, stale, err
 	case same || p.compacted.Load():
 		return nil, false, nil
+	}
+	if f.mirror.cfg.UncleanElection {
+		if parts, err := f.willPart(ctx, p); parts || err != nil {
+			return nil, false, err
+		}
 	}
 	shared, err := f.bisect(ctx, p, low, end)
 	if err != nil {
@@ -288,68 +317,4 @@ func (f *fetcher) sameAt(ctx context.Context, p *partition, offset int64) (same,
 		return false, true, nil
 	}
 	return ours == theirs, false, nil
-}
-
-func ourBatch(log *segment.Log, offset int64) (batchFacts, error) {
-	slice, err := log.Read(offset, 1, segment.ReadLogEnd)
-	if err != nil {
-		return batchFacts{}, err
-	}
-	var facts batchFacts
-	err = slice.View(func(b []byte) error {
-		facts = factsOf(b)
-		return nil
-	})
-	return facts, errors.Join(err, slice.Release())
-}
-
-// batchHeaderSize is how much of a batch tells what it is.
-const batchHeaderSize = 61
-
-func factsOf(b []byte) batchFacts {
-	if len(b) < batchHeaderSize {
-		return batchFacts{}
-	}
-	head := segment.Batch(b)
-	return batchFacts{
-		base: head.BaseOffset(), last: head.LastOffset(), size: head.Size(), crc: head.CRC(), found: true,
-	}
-}
-
-// theirBatch fetches one batch at offset, outside the session, and reads its head.
-func (f *fetcher) theirBatch(ctx context.Context, p *partition, offset int64) (batchFacts, int16, error) {
-	req := &fetchwire.FetchRequest{
-		Version: fetchMaxVersion, ReplicaID: fetchwire.ConsumerReplicaID, ReplicaEpoch: -1, MaxBytes: 1, SessionEpoch: -1,
-		Topics: []fetchwire.FetchTopic{{
-			Topic: p.tp.Topic, TopicID: p.identity.Load().TopicID,
-			Partitions: []fetchwire.FetchPartition{{
-				Partition: p.tp.Partition, CurrentLeaderEpoch: -1, FetchOffset: offset, LastFetchedEpoch: -1,
-				LogStartOffset: -1, MaxBytes: 1, HighWatermark: fetchwire.NoHighWatermark, MirrorLeaderEpoch: -1,
-			}},
-		}},
-	}
-	if p.identity.Load().TopicID.IsZero() {
-		req.Version = 12
-	}
-	stream, err := f.conn.Fetch(ctx, req)
-	if err != nil {
-		return batchFacts{}, 0, err
-	}
-	code := stream.Head().ErrorCode
-	var facts batchFacts
-	for stream.Next() {
-		head := stream.Partition()
-		code = head.ErrorCode
-		buf := make([]byte, min(head.RecordsSize, batchHeaderSize))
-		n := 0
-		for n < len(buf) {
-			m, err := stream.Read(buf[n:])
-			n += m
-			if err != nil {
-				break
-			}
-		}
-		facts = factsOf(buf[:n])
-	}
-	return facts, code, errors.Join(stream.Err(), stream.Close())
 }

@@ -28,7 +28,8 @@
 //	              discover.go what the source's answers change
 //	source.go     metadata and topic configurations
 //	fetcher.go    the loop of one connection; apply.go one partition's answer; prepare.go before its first fetch;
-//	              fetchplan.go who is asked for how much; diverge.go where two histories part
+//	              fetchplan.go who is asked for how much; diverge.go where two histories part; peek.go single batches
+//	              of the source; announce.go epochs that an agent tells beside its batches, serveepochs.go the other end
 //	throttle.go   limits on what is appended; quota.go the source's; hangup.go leaving a source that is silent
 //	partition.go  what is known of a partition, and by whom; state.go, retry.go its states and causes
 //	logset.go     the open logs of all log directories; flusher.go makes them durable
@@ -41,7 +42,8 @@
 //
 // A mirror is cut only where its source says a newer leader epoch put other records there and the mirror's
 // configuration allows it, or where retention at the source passed its end and the gap policy says to go on; both are
-// logged, the lost range is stored first. A source that is shorter never shortens its mirror.
+// logged, the lost range is stored first. A source that is shorter never shortens its mirror. Records of another epoch
+// than an agent announced are not visible yet, and are cut again.
 //
 // A directory is bound to one (cluster id, topic id). Another topic under the name is FAILED, for every partition of
 // the topic, also for those that have no directory yet. A directory that was renamed or removed is never made again

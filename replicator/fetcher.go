@@ -48,12 +48,14 @@ type fetcher struct {
 	// tellsDivergence: the broker compares our newest epoch at each fetch (version 12 on); an older one is asked when a
 	// partition is added, and so after each change of its leader.
 	tellsDivergence bool
-	refusals        int // answers refused as a whole, in a row
-	quit            bool
-	suspected       []*partition // refused as out of range in the answer at hand
-	plan            fetchPlan
-	quota           sourceQuota
-	link            link
+	// announces: the broker is an agent that tells its source's epochs beside the batches (version 19).
+	announces bool
+	refusals  int // answers refused as a whole, in a row
+	quit      bool
+	suspected []*partition // refused as out of range in the answer at hand
+	plan      fetchPlan
+	quota     sourceQuota
+	link      link
 
 	// atomic
 	addr  atomic.Pointer[string]
@@ -233,9 +235,9 @@ func (f *fetcher) disconnect() {
 	}
 }
 
-// fetchMaxVersion is the newest version of Fetch whose answers apply follows: version 19 of other agents tells source
-// epochs behind the records.
-const fetchMaxVersion = 18
+// announcedVersion is the version of Fetch from which agents tell each other the epochs of the source. Kafka has none
+// of it yet; fetchwire uses it with agents only.
+const announcedVersion = 19
 
 // connect dials; after dialTries failures in a row every partition is let go, FAILED.
 func (f *fetcher) connect(ctx context.Context) bool {
@@ -248,8 +250,8 @@ func (f *fetcher) connect(ctx context.Context) bool {
 	if err == nil {
 		var version int16
 		if version, err = f.conn.Version(fetchwire.KeyFetch); err == nil {
-			version = min(version, fetchMaxVersion)
 			f.session, f.tellsDivergence = fetchwire.NewFetchSession(version), version >= 12
+			f.announces = version >= announcedVersion
 			return true
 		}
 	}

@@ -261,11 +261,15 @@ func (f *fetcher) want(p *partition, maxBytes int32) fetchwire.SessionPartition 
 	if !known {
 		epoch = -1
 	}
+	last := epoch
+	if f.announces {
+		last = -1 // the source's epoch says it, in its own field
+	}
 	return fetchwire.SessionPartition{
 		Topic: p.tp.Topic, TopicID: p.identity.Load().TopicID, Slot: p.feed.slot,
 		FetchPartition: fetchwire.FetchPartition{
 			Partition: p.tp.Partition, CurrentLeaderEpoch: p.leaderEpoch.Load(), FetchOffset: log.LogEndOffset(),
-			LastFetchedEpoch: epoch, LogStartOffset: -1, MaxBytes: maxBytes,
+			LastFetchedEpoch: last, LogStartOffset: -1, MaxBytes: maxBytes,
 			HighWatermark: fetchwire.NoHighWatermark, MirrorLeaderEpoch: epoch,
 		},
 	}

@@ -21,10 +21,9 @@ func (s *server) apis() map[int16]handler {
 		fetchwire.KeyOffsetForLeaderEpoch: handle((*client).leaderEpochs),
 		fetchwire.KeyDescribeConfigs:      handle((*client).describeConfigs),
 		fetchwire.KeyInitProducerId:       handle((*client).initProducerID),
+		fetchwire.KeyListMirrors:          handle((*client).listMirrors),
 		fetchwire.KeyProduce:              {request: message[fetchwire.ProduceRequest], serve: (*client).produce},
-		fetchwire.KeyFetch: {
-			request: message[fetchwire.FetchRequest], serve: (*client).serveFetch, max: fetchMaxVersion,
-		},
+		fetchwire.KeyFetch:                {request: message[fetchwire.FetchRequest], serve: (*client).serveFetch},
 	}
 }
 
@@ -94,21 +93,27 @@ func (c *client) metadata(req *fetchwire.MetadataRequest) *fetchwire.MetadataRes
 
 func (c *client) topic(t *servedTopic) fetchwire.MetadataTopic {
 	out := fetchwire.MetadataTopic{Name: &t.name, TopicID: t.id, AuthorizedOps: fetchwire.NoAuthorizedOperations}
+	served := false
 	for _, h := range t.partitions {
 		node := []int32{c.node()}
 		p := fetchwire.MetadataPartition{
 			Index: h.tp.Partition, LeaderID: c.node(), Replicas: node, Isr: node, LeaderEpoch: -1,
 		}
-		log, code := c.catalog().log(t.name, h.tp.Partition)
+		log, code := c.log(t.name, h.tp.Partition)
 		if log == nil {
 			p.ErrorCode, p.LeaderID, p.Isr, p.OfflineReplicas = fetchwire.CodeLeaderNotAvailable, -1, nil, node
 			if code == fetchwire.CodeKafkaStorageError {
 				p.ErrorCode = code
 			}
 		} else {
-			p.LeaderEpoch = leaderEpoch(log)
+			p.LeaderEpoch, served = leaderEpoch(log), true
 		}
 		out.Partitions = append(out.Partitions, p)
+	}
+	if c.mirrors() && !served {
+		return fetchwire.MetadataTopic{
+			ErrorCode: fetchwire.CodeLeaderNotAvailable, Name: &t.name, AuthorizedOps: fetchwire.NoAuthorizedOperations,
+		}
 	}
 	return out
 }
@@ -158,7 +163,7 @@ func (c *client) leaderEpochs(req *fetchwire.OffsetForLeaderEpochRequest) *fetch
 		out := fetchwire.OffsetForLeaderTopicResult{Topic: t.Topic}
 		for _, p := range t.Partitions {
 			result := fetchwire.OffsetForLeaderResult{Partition: p.Partition, LeaderEpoch: -1, EndOffset: -1}
-			log, code := c.catalog().log(t.Topic, p.Partition)
+			log, code := c.log(t.Topic, p.Partition)
 			if log != nil && code == fetchwire.CodeNone && !c.mirrors() {
 				code = fenced(log, p.CurrentLeaderEpoch)
 			}
@@ -172,11 +177,16 @@ func (c *client) leaderEpochs(req *fetchwire.OffsetForLeaderEpochRequest) *fetch
 	return resp
 }
 
+// endOffset tells where an epoch ends: to a mirror by the history of the source, if this is a copy.
 func (c *client) endOffset(log *segment.Log, epoch int32) (int32, int64) {
-	if c.mirrors() {
-		return log.SourceEndOffsetFor(epoch)
+	if _, copied := log.Source(); !copied || !c.mirrors() {
+		return log.EndOffsetFor(epoch)
 	}
-	return log.EndOffsetFor(epoch)
+	of, end := log.SourceEndOffsetFor(epoch)
+	if latest, ok := log.LatestSourceEpoch(); of < 0 && ok && epoch < c.newestEpoch(log) {
+		return latest, log.LogEndOffset() // a newer one follows, without records so far
+	}
+	return of, end
 }
 
 // refusal is why nothing may be written here.

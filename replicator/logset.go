@@ -38,6 +38,20 @@ type heldLog struct {
 	// atomic
 	log atomic.Pointer[segment.Log] // nil while it could not be opened
 	err atomic.Pointer[error]       // why not
+	// epochsHeard is one above the newest epoch that the source led in while this copy had all its records; 0 = none.
+	epochsHeard atomic.Int32
+}
+
+// newestEpoch is the newest epoch known of where the records come from, with or without records, -1 = none. Any
+// goroutine.
+func (h *heldLog) newestEpoch() int32 {
+	newest := h.epochsHeard.Load() - 1
+	if log := h.open(); log != nil {
+		if epoch, ok := log.LatestSourceEpoch(); ok {
+			newest = max(newest, epoch)
+		}
+	}
+	return newest
 }
 
 // open returns the open log, or nil.

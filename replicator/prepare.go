@@ -3,7 +3,6 @@ package replicator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -201,7 +200,10 @@ func (f *fetcher) prepare(ctx context.Context, p *partition) (why *failure, stal
 	if p.state() == StatePreparing {
 		why, stale, err = f.compare(ctx, p)
 	}
-	if why != nil || stale || err != nil || f.tellsDivergence {
+	if why != nil || stale || err != nil {
+		return why, stale, err
+	}
+	if why, stale, err = f.settleEpochs(ctx, p); why != nil || stale || err != nil || f.tellsDivergence {
 		return why, stale, err
 	}
 	return f.checkEpoch(ctx, p)
@@ -259,65 +261,6 @@ func mismatch(bound, want segment.SourceID) *failure {
 		bound.TopicID, want.TopicID)
 }
 
-// epochRounds bounds how many leader epochs are asked for: a history this long is not one of elections.
-const epochRounds = 10_000
-
-// restoreEpochs asks the source for the history of leader epochs of the range we hold, for a log that lost it: from the
-// newest epoch down, each answer naming the epoch to look below, so that the rounds are the epochs there are.
-func (f *fetcher) restoreEpochs(ctx context.Context, p *partition) (why *failure, stale bool, err error) {
-	start, end := p.feed.log.LogStartOffset(), p.feed.log.LogEndOffset()
-	var entries []segment.EpochEntry // newest first
-	upper := fetchwire.OffsetForLeaderResult{LeaderEpoch: -1}
-	epoch := max(p.leaderEpoch.Load(), 0)
-	for range epochRounds {
-		answer, err := f.epochEnd(ctx, p, epoch)
-		if err != nil {
-			return nil, false, err
-		}
-		if answer.ErrorCode != fetchwire.CodeNone {
-			why, stale = f.codeFailure(answer.ErrorCode)
-			return why, stale, nil
-		}
-		// An epoch that ends where the one above it does is below the first: the leader knows none of that name.
-		begins := max(answer.EndOffset, start)
-		known := upper.LeaderEpoch >= 0 && answer.EndOffset < upper.EndOffset
-		if known && begins < end {
-			entries = append(entries, segment.EpochEntry{Epoch: upper.LeaderEpoch, StartOffset: begins})
-		}
-		if answer.LeaderEpoch < 0 || answer.EndOffset <= start || upper.LeaderEpoch >= 0 && !known {
-			slices.Reverse(entries)
-			return nil, false, f.keepEpochs(p, entries)
-		}
-		if answer.LeaderEpoch > epoch {
-			return failf(CauseProtocol, "asked for leader epoch %d the source answers with %d", epoch, answer.LeaderEpoch),
-				false, nil
-		}
-		upper, epoch = answer, answer.LeaderEpoch-1
-		if epoch < 0 {
-			slices.Reverse(entries)
-			entries = append([]segment.EpochEntry{{Epoch: 0, StartOffset: start}}, entries...)
-			return nil, false, f.keepEpochs(p, entries)
-		}
-	}
-	return failf(CauseProtocol, "the source names more than %d leader epochs below %d", epochRounds, end), false, nil
-}
-
-func (f *fetcher) keepEpochs(p *partition, entries []segment.EpochEntry) error {
-	log := p.feed.log
-	if len(entries) == 0 {
-		return nil
-	}
-	if err := log.Bind(*p.identity.Load()); err != nil {
-		return err
-	}
-	if err := log.ReplaceSourceEpochs(entries); err != nil {
-		return err
-	}
-	f.mirror.logger.Info("source epochs restored", topicAttr(p.tp), partitionAttr(p.tp),
-		slog.Int("entries", len(entries)))
-	return nil
-}
-
 // listOffsets asks for one offset of each partition; a partition without an answer has code UNKNOWN_SERVER_ERROR.
 func (f *fetcher) listOffsets(ctx context.Context, parts []*partition, timestamp int64,
 ) (map[segment.TopicPartition]fetchwire.ListOffsetsResult, error) {
@@ -346,30 +289,6 @@ func (f *fetcher) listOffsets(ctx context.Context, parts []*partition, timestamp
 		}
 	}
 	return out, nil
-}
-
-// epochEnd asks where a leader epoch ends at the source.
-func (f *fetcher) epochEnd(ctx context.Context, p *partition, epoch int32) (fetchwire.OffsetForLeaderResult, error) {
-	resp, err := f.conn.OffsetForLeaderEpoch(ctx, &fetchwire.OffsetForLeaderEpochRequest{
-		ReplicaID: fetchwire.ConsumerReplicaID,
-		Topics: []fetchwire.OffsetForLeaderTopic{{
-			Topic: p.tp.Topic,
-			Partitions: []fetchwire.OffsetForLeaderPartition{{
-				Partition: p.tp.Partition, CurrentLeaderEpoch: p.leaderEpoch.Load(), LeaderEpoch: epoch,
-			}},
-		}},
-	})
-	if err != nil {
-		return fetchwire.OffsetForLeaderResult{}, err
-	}
-	for _, t := range resp.Topics {
-		for _, r := range t.Partitions {
-			if t.Topic == p.tp.Topic && r.Partition == p.tp.Partition {
-				return r, nil
-			}
-		}
-	}
-	return fetchwire.OffsetForLeaderResult{}, fmt.Errorf("%w: no answer for %s", errAnswer, p.tp)
 }
 
 // errAnswer marks an answer of the source that lacks what was asked for.

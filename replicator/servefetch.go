@@ -87,7 +87,8 @@ func (c *client) read(session *fetchSession, req *fetchwire.FetchRequest, full b
 			size = slice.Size()
 		}
 		changed := part.HighWatermark != p.highMark || part.LogStartOffset != p.logStart || !p.toldSince
-		tell := part.ErrorCode != fetchwire.CodeNone || part.DivergingEpoch.Epoch >= 0
+		tell := part.ErrorCode != fetchwire.CodeNone || part.DivergingEpoch.Epoch >= 0 ||
+			size == 0 && part.MirrorLeaderEpoch >= 0
 		if tell {
 			p.log = nil
 		}
@@ -130,7 +131,8 @@ func (c *client) readPartition(
 		part.ErrorCode = code
 		return part, nil
 	}
-	if diverged(log, &p.asked, &part) {
+	announces := req.Version >= announcedVersion && c.mirrors()
+	if c.diverged(p, announces, log, &part) {
 		return part, nil
 	}
 	if left <= 0 && c.fetch.bytes > 0 { // the answer is full: its records come in another
@@ -139,8 +141,17 @@ func (c *client) readPartition(
 	}
 	iso := isolation(req.IsolationLevel)
 	limit := min(left, int64(max(p.asked.MaxBytes, 0)))
-	slice, err := log.Read(p.asked.FetchOffset, int(limit), iso)
+	var slice *segment.Slice
+	var err error
+	if announces {
+		slice, part.MirrorLeaderEpoch, err = readAnnounced(log, &p.asked, int(limit), iso)
+	} else {
+		slice, err = log.Read(p.asked.FetchOffset, int(limit), iso)
+	}
 	switch {
+	case errors.Is(err, errEpochUnknown):
+		part.ErrorCode = fetchwire.CodeLeaderNotAvailable
+		return part, nil
 	case errors.Is(err, segment.ErrOffsetOutOfRange):
 		part.ErrorCode = fetchwire.CodeOffsetOutOfRange
 		return part, nil
@@ -150,6 +161,9 @@ func (c *client) readPartition(
 	}
 	tellOffsets(&part, log)
 	p.held, p.log, p.epoch = c.server.agent.logs.get(log.TopicPartition()), log, leaderEpoch(log)
+	if slice == nil { // an epoch is to be told first
+		return part, nil
+	}
 	if iso == segment.ReadCommitted {
 		part.AbortedTxns = []fetchwire.FetchAbortedTxn{}
 	}
@@ -157,6 +171,7 @@ func (c *client) readPartition(
 		if slice.Release() != nil {
 			part.ErrorCode = fetchwire.CodeKafkaStorageError
 		}
+		part.MirrorLeaderEpoch = -1
 		return part, nil
 	}
 	for _, txn := range slice.Aborted() {
@@ -180,7 +195,7 @@ func (c *client) servedLog(p *sessionPart, version int16) (*segment.Log, int16) 
 			return nil, fetchwire.CodeUnknownTopicID
 		}
 	}
-	log, code := c.catalog().log(topic, p.key.index)
+	log, code := c.log(topic, p.key.index)
 	if code != fetchwire.CodeNone {
 		return nil, code
 	}
@@ -190,25 +205,33 @@ func (c *client) servedLog(p *sessionPart, version int16) (*segment.Log, int16) 
 	if !c.mirrors() {
 		return log, fenced(log, p.asked.CurrentLeaderEpoch)
 	}
-	ours, _ := log.LatestEpoch()
-	if theirs, ok := log.LatestSourceEpoch(); ok && ours != theirs {
-		return nil, fetchwire.CodeUnsupportedVersion // its batches do not carry the source's epochs
+	if version < announcedVersion && !log.BatchesCarrySourceEpochs() {
+		return nil, fetchwire.CodeUnsupportedVersion // one who cannot hear the source's epochs would take others for them
 	}
 	return log, fetchwire.CodeNone
 }
 
 // diverged fills part when the epoch a client fetched last ended elsewhere here. Kafka: Partition.readRecords.
-func diverged(log *segment.Log, asked *fetchwire.FetchPartition, part *fetchwire.FetchPartitionResponse) bool {
-	if asked.LastFetchedEpoch < 0 {
+func (c *client) diverged(
+	p *sessionPart, announces bool, log *segment.Log, part *fetchwire.FetchPartitionResponse,
+) bool {
+	last := p.asked.LastFetchedEpoch
+	if announces {
+		last = p.asked.MirrorLeaderEpoch
+	}
+	if last < 0 {
 		return false
 	}
-	epoch, end := log.EndOffsetFor(asked.LastFetchedEpoch)
+	epoch, end := c.endOffset(log, last)
 	if epoch < 0 || end < 0 {
 		part.ErrorCode = fetchwire.CodeOffsetOutOfRange
 		return true
 	}
-	if epoch == asked.LastFetchedEpoch && end >= asked.FetchOffset {
+	if epoch == last && end >= p.asked.FetchOffset {
 		return false
+	}
+	if announces {
+		part.MirrorLeaderEpoch = c.newestEpoch(log)
 	}
 	part.HighWatermark = min(log.HighWatermark(), log.LogEndOffset())
 	part.LastStableOffset, part.LogStartOffset = -1, log.LogStartOffset()

@@ -52,6 +52,7 @@ type answered struct {
 	diverging fetchwire.EpochEndOffset
 	next      int64 // behind the last batch; 0 = no records
 	batches   int
+	epoch     int32 // MirrorLeaderEpoch
 }
 
 // ask fetches and returns the top-level code, and the answers by partition.
@@ -72,7 +73,7 @@ func (r *reader) ask(t *testing.T, req *fetchwire.FetchRequest) (fetchwire.Fetch
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := answered{code: p.ErrorCode, highMark: p.HighWatermark, diverging: tail.DivergingEpoch}
+		got := answered{code: p.ErrorCode, highMark: p.HighWatermark, diverging: tail.DivergingEpoch, epoch: tail.MirrorLeaderEpoch}
 		for it := segment.NewBatchIterator(records); it.Next(); got.batches++ {
 			got.next = it.Batch().LastOffset() + 1
 		}

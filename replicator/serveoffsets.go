@@ -22,7 +22,7 @@ func (c *client) listOffsets(req *fetchwire.ListOffsetsRequest) *fetchwire.ListO
 		out := fetchwire.ListOffsetsTopicResult{Name: t.Name}
 		for _, p := range t.Partitions {
 			result := fetchwire.ListOffsetsResult{Index: p.Index, Timestamp: -1, Offset: -1, LeaderEpoch: -1}
-			log, code := c.catalog().log(t.Name, p.Index)
+			log, code := c.log(t.Name, p.Index)
 			if log != nil && code == fetchwire.CodeNone && !c.mirrors() {
 				code = fenced(log, p.CurrentLeaderEpoch)
 			}

@@ -39,6 +39,7 @@ type testSource struct {
 	// limited keeps to the limits of a fetch as a broker does: what is larger than is left passes only first.
 	limited bool
 	sent    int64 // bytes of records
+	agent  bool // offer what only agents do; alter then has to answer as one
 }
 
 // testTopic is a topic of a testSource.
@@ -256,6 +257,9 @@ func (s *testSource) answer(dst []byte, h fetchwire.RequestHeader, body []byte) 
 
 func (s *testSource) offer() (offer []fetchwire.APIVersion) {
 	for _, api := range fetchwire.APIs() {
+		if s.agent && (api.Key == fetchwire.KeyListMirrors || api.Key == fetchwire.KeyFetch) {
+			api.KafkaMax = api.Max
+		}
 		if api.KafkaMax < 0 || api.Key == keyDescribeConfigs {
 			continue
 		}
@@ -475,7 +479,7 @@ func (s *testSource) fetchOnce(req *fetchwire.FetchRequest, version int16) (resp
 			left, first = max(0, left-len(answer.Records)), first && len(answer.Records) == 0
 			s.sent += int64(len(answer.Records))
 			news = news || len(answer.Records) > 0 || answer.ErrorCode != fetchwire.CodeNone ||
-				answer.DivergingEpoch.Epoch != -1 || answer.DivergingEpoch.EndOffset != -1
+				answer.DivergingEpoch.Epoch != -1 || answer.DivergingEpoch.EndOffset != -1 || answer.MirrorLeaderEpoch >= 0
 			out.Partitions = append(out.Partitions, answer)
 			if s.repeat {
 				out.Partitions = append(out.Partitions, answer)

@@ -45,10 +45,7 @@ func (l *Log) AnnounceEpoch(epoch int32) error {
 	if !h.announced {
 		return l.wrap(fmt.Errorf("%w: its epochs are those of the batches", ErrSourceMismatch))
 	}
-	keep := len(h.entries)
-	for keep > 0 && h.entries[keep-1].StartOffset >= end {
-		keep--
-	}
+	keep := len(below(h.entries, end))
 	if keep > 0 && epoch < h.entries[keep-1].Epoch {
 		return l.wrap(fmt.Errorf("%w: %d after %d", ErrEpochFalls, epoch, h.entries[keep-1].Epoch))
 	}
@@ -75,5 +72,15 @@ func (l *Log) SourceEpochs() []EpochEntry {
 // BatchesCarrySourceEpochs is whether the epochs in the batches are the source's, so that one who reads the batches
 // alone has the history. Any goroutine.
 func (l *Log) BatchesCarrySourceEpochs() bool {
-	return slices.Equal(l.SourceEpochs(), l.epochs.local.history.Load().entries)
+	end := l.logEnd.Load()
+	return slices.Equal(below(l.SourceEpochs(), end), below(l.epochs.local.history.Load().entries, end))
+}
+
+// below is the epochs that began before end: those of records.
+func below(entries []EpochEntry, end int64) []EpochEntry {
+	n := len(entries)
+	for n > 0 && entries[n-1].StartOffset >= end {
+		n--
+	}
+	return entries[:n]
 }
