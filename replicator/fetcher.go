@@ -52,7 +52,8 @@ type fetcher struct {
 	announces bool
 	refusals  int // answers refused as a whole, in a row
 	quit      bool
-	suspected []*partition // refused as out of range in the answer at hand
+	suspected []*partition   // refused as out of range in the answer at hand
+	announced []announcement // of the answer at hand
 	plan      fetchPlan
 	quota     sourceQuota
 	link      link
@@ -365,6 +366,7 @@ func (f *fetcher) fetch(ctx context.Context) {
 		f.apply(ctx, stream)
 	}
 	err = stream.Err()
+	f.recordAnnounced(began)
 	f.letGo(stream.NodeEndpoints())
 	stream.Close() // says again what Err said
 	took := time.Since(began)

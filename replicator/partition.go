@@ -69,6 +69,7 @@ type feed struct {
 	corrupt   int   // refused answers in a row
 	outside   int   // OFFSET_OUT_OF_RANGE in a row that a second look did not explain
 	errors    int   // codes in a row that may pass
+	announced bool  // an epoch was told in the answer at hand
 	notBefore time.Time
 	lastBatch time.Time
 	parked    bool

@@ -174,7 +174,11 @@ func (f *fetcher) startOne(p *partition, earliest, latest, at fetchwire.ListOffs
 			return f.ioFailure(p, err), false
 		}
 	}
-	if err := log.Bind(*p.identity.Load()); err != nil {
+	err := log.Bind(*p.identity.Load())
+	if err == nil && f.announces {
+		err = log.AnnounceEpochs(true) // here, where partitions are worked on beside each other
+	}
+	if err != nil {
 		return f.ioFailure(p, err), false
 	}
 	f.mirror.logger.Info("starting", topicAttr(p.tp), partitionAttr(p.tp), slog.Int64("offset", offset),
