@@ -45,11 +45,7 @@ type fetcher struct {
 	fresh   []*partition // added, not prepared yet
 	leaving []release
 	spare   []command
-	// tellsDivergence: the broker compares our newest epoch at each fetch (version 12 on); an older one is asked when a
-	// partition is added, and so after each change of its leader.
-	tellsDivergence bool
-	// announces: the broker is an agent that tells its source's epochs beside the batches (version 19).
-	announces bool
+	speech
 	refusals  int // answers refused as a whole, in a row
 	quit      bool
 	suspected []*partition   // refused as out of range in the answer at hand
@@ -61,6 +57,15 @@ type fetcher struct {
 	// atomic
 	addr  atomic.Pointer[string]
 	stats fetcherStats
+}
+
+// speech is what the broker of the connection says by itself.
+type speech struct {
+	// tellsDivergence: the broker compares our newest epoch at each fetch (version 12 on); an older one is asked when a
+	// partition is added, and so after each change of its leader.
+	tellsDivergence bool
+	// announces: the broker is an agent that tells its source's epochs beside the batches (version 19).
+	announces bool
 }
 
 type fetcherStats struct {
@@ -251,8 +256,8 @@ func (f *fetcher) connect(ctx context.Context) bool {
 	if err == nil {
 		var version int16
 		if version, err = f.conn.Version(fetchwire.KeyFetch); err == nil {
-			f.session, f.tellsDivergence = fetchwire.NewFetchSession(version), version >= 12
-			f.announces = version >= announcedVersion
+			f.session = fetchwire.NewFetchSession(version)
+			f.speech = speech{tellsDivergence: version >= 12, announces: version >= announcedVersion}
 			return true
 		}
 	}
