@@ -46,17 +46,22 @@ type fetcher struct {
 	leaving []release
 	spare   []command
 	speech
-	refusals  int // answers refused as a whole, in a row
-	quit      bool
-	suspected []*partition   // refused as out of range in the answer at hand
-	announced []announcement // of the answer at hand
-	plan      fetchPlan
-	quota     sourceQuota
-	link      link
+	refusals int // answers refused as a whole, in a row
+	quit     bool
+	findings
+	plan  fetchPlan
+	quota sourceQuota
+	link  link
 
 	// atomic
 	addr  atomic.Pointer[string]
 	stats fetcherStats
+}
+
+// findings are what the answer at hand left to be done once it is read.
+type findings struct {
+	suspected []*partition   // refused as out of range
+	announced []announcement // of the source's epoch
 }
 
 // speech is what the broker of the connection says by itself.
