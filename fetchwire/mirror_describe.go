@@ -67,6 +67,9 @@ type DescribedMirror struct {
 type DescribedMirrorTopic struct {
 	TopicName  string
 	Partitions []DescribedMirrorPartition
+	// SourceChain is the ids of the clusters that the topic's records come through, the agent's own source first; empty
+	// for a topic that nothing is mirrored into any more. Tag 0; this project's own.
+	SourceChain []string
 }
 
 // DescribedMirrorPartition is one partition. Begin with NewDescribedMirrorPartition: zero means something in most
@@ -111,7 +114,15 @@ func (m *DescribeMirrorsResponse) AppendTo(dst []byte, _ int16) []byte {
 			for k := range t.Partitions {
 				dst = t.Partitions[k].appendTo(dst)
 			}
-			dst = appendNoTags(dst, true)
+			if len(t.SourceChain) == 0 {
+				dst = appendNoTags(dst, true)
+				continue
+			}
+			chain := appendArrayLen(nil, len(t.SourceChain), true)
+			for _, id := range t.SourceChain {
+				chain = appendString(chain, id, true)
+			}
+			dst = appendTag(appendUvarint(dst, 1), 0, chain)
 		}
 		dst = appendNoTags(dst, true)
 	}
@@ -162,12 +173,27 @@ func (m *DescribeMirrorsResponse) DecodeFrom(src []byte, version int16) error {
 			for k := range t.Partitions {
 				t.Partitions[k].decode(r)
 			}
-			r.skipTags()
+			t.decodeTags(r)
 		}
 		r.skipTags()
 	}
 	r.skipTags()
 	return r.done()
+}
+
+func (t *DescribedMirrorTopic) decodeTags(r *reader) {
+	for n := r.tagCount("tagged fields"); n > 0 && r.err == nil; n-- {
+		tag, whole := r.openTag()
+		if tag == 0 {
+			t.SourceChain = make([]string, r.array(1, "source_chain"))
+			for i := range t.SourceChain {
+				t.SourceChain[i] = r.str("source_chain")
+			}
+		} else {
+			r.skipTag()
+		}
+		r.closeTag(whole)
+	}
 }
 
 func (p *DescribedMirrorPartition) decode(r *reader) {

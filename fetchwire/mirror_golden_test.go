@@ -180,3 +180,25 @@ func TestDescribeMirrorsRequest_NullMeansAll(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+func TestDescribeMirrors_SourceChainIsATagOfItsOwn(t *testing.T) {
+	topic := DescribedMirrorTopic{
+		TopicName: "t", Partitions: []DescribedMirrorPartition{NewDescribedMirrorPartition(0, "MIRRORING")},
+		SourceChain: []string{"cluster-b", "cluster-a"},
+	}
+	m := &DescribeMirrorsResponse{Mirrors: []DescribedMirror{{MirrorName: "m", Topics: []DescribedMirrorTopic{topic}}}}
+	b := m.AppendTo(nil, 0)
+	tag := "\x01\x00\x15\x03\x0acluster-b\x0acluster-a" // one tag, number 0, 21 bytes: two strings
+	if !bytes.Contains(b, []byte(tag)) {
+		t.Errorf("%q does not hold %q", b, tag)
+	}
+	var got DescribeMirrorsResponse
+	if err := got.DecodeFrom(b, 0); err != nil || !reflect.DeepEqual(got.Mirrors[0].Topics[0], topic) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for n := range b {
+		if err := got.DecodeFrom(b[:n], 0); err == nil {
+			t.Errorf("the first %d of %d bytes are taken for a whole answer", n, len(b))
+		}
+	}
+}
