@@ -227,12 +227,9 @@ func (l *Log) Commit(n int) (AppendInfo, error) {
 	if int64(n) > l.lent {
 		return info, l.wrap(fmt.Errorf("%w: %d of %d", ErrNotTail, n, l.lent))
 	}
-	left, more, err := l.take(int64(n), -1, &info)
+	_, _, err := l.take(int64(n), -1, &info)
 	info.Consumed = n
-	if err != nil || !more {
-		left = 0
-	}
-	return info, l.endAppend(max(left, 1), err)
+	return info, l.giveBack(err)
 }
 
 // Discard zeroes the lent tail. Owner only.
@@ -240,7 +237,32 @@ func (l *Log) Discard() error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	return l.endAppend(1, nil)
+	return l.giveBack(nil)
+}
+
+// giveBack zeroes what was lent and not committed, durably where whole batches stand there: the kernel may have written
+// them to the disk, and recovery would take them.
+func (l *Log) giveBack(cause error) error {
+	s := l.active()
+	if l.Failed() == nil && l.lent > 0 && s.tail.file != nil && l.holdsBatch(s) {
+		if err := l.refuse(s); err != nil {
+			return l.poison(errors.Join(err, cause))
+		}
+	}
+	return l.endAppend(1, cause)
+}
+
+// holdsBatch reports whether an intact batch stands in the lent tail behind the published end. What cannot be read is
+// none.
+func (l *Log) holdsBatch(s *Segment) bool {
+	pos := s.size.Load()
+	return guarded(s.tail.b[pos:min(pos+l.lent, int64(len(s.tail.b)))], func(b []byte) error {
+		size, err := frame(b)
+		if err != nil {
+			return err
+		}
+		return Batch(b[:size]).validate()
+	}) == nil
 }
 
 // AppendAsFollower appends whole batches, as fetched, at the log end. The caller may reuse records on return. It

@@ -50,4 +50,11 @@
 // below the recovery point are trusted, but for their last batches. What is cut is copied to CutDir, up to a limit,
 // and listed in the RecoveryReport; nothing but unused room goes without being named. Any failed write, sync or map
 // poisons the Log (ErrLogFailed): closing and opening it again recovers. ErrNoSpace while room is reserved does not.
+//
+// Bytes land in the file before they are checked, and the kernel may write them back at any moment. Whole batches that
+// are refused, or given back, are zeroed durably before the call returns. A power cut before that can bring one back
+// only if recovery has no reason to refuse it: an intact batch that goes on from the end, of a leader epoch above the
+// caller's limit. It is then part of the log under its own epoch, which the next fetch names to the source; the source
+// says where that epoch ends there, as for any leader that lost records. Closing this window would take a second write
+// and sync for every batch.
 package segment

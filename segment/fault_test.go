@@ -382,3 +382,44 @@ func wantPrefix(t *testing.T, l *Log, source []spec, least int64) {
 		t.Errorf("%d bytes more than the source has", len(have))
 	}
 }
+
+// TestPowerCut_WhatWasGivenBackStaysAway lets two batches land and reach the disk, commits one of them or none, and
+// cuts the power: what was given back does not come back.
+func TestPowerCut_WhatWasGivenBackStaysAway(t *testing.T) {
+	for name, committed := range map[string]int{"discarded": 0, "half committed": 1} {
+		t.Run(name, func(t *testing.T) {
+			p := testParams(t)
+			disk := &recorder{synced: make(map[string][]byte), onSync: func() {}}
+			p.cfg.open = disk.open
+			l := mustOpen(t, p)
+			mustAppend(t, l, data(0, 4))
+			landed := []spec{data(5, 9), data(10, 14)}
+			tail, err := l.Tail(len(join(landed...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(tail, join(landed...))
+			path := l.active().logPath()
+			if disk.synced[path], err = os.ReadFile(path); err != nil { // the kernel wrote it back
+				t.Fatal(err)
+			}
+			if committed == 0 {
+				err = l.Discard()
+			} else {
+				_, err = l.Commit(len(landed[0].bytes()))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := testParams(t)
+			if err := os.MkdirAll(after.path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(after.path, filepath.Base(path)), disk.synced[path])
+			again, _ := reopenDirty(t, after, 0)
+			if end := l.LogEndOffset(); again.LogEndOffset() != end {
+				t.Errorf("the log ended at %d, and ends at %d after the power cut", end, again.LogEndOffset())
+			}
+		})
+	}
+}

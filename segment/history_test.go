@@ -456,6 +456,27 @@ func (w *world) refuse() {
 	}, "refused append")
 }
 
+// lend takes the tail, lets whole batches land in it and be written back, and commits only the first of them, or none.
+func (w *world) lend() {
+	specs := w.drawBatches()
+	all := join(specs...)
+	committed := specs[:rapid.IntRange(0, 1).Draw(w.t, "committed")]
+	w.do(w.want.append(committed...), func() error {
+		tail, err := w.l.Tail(len(all))
+		if err != nil {
+			return err
+		}
+		if _, err := (&writtenBack{w: w, rest: all}).Read(tail); err != nil {
+			return err
+		}
+		if len(committed) == 0 {
+			return w.l.Discard()
+		}
+		_, err = w.l.Commit(len(join(committed...)))
+		return err
+	}, "lend")
+}
+
 func (w *world) truncate() {
 	offset := rapid.Int64Range(w.l.FirstSegmentBase(), w.l.LogEndOffset()).Draw(w.t, "offset")
 	next := w.want.cut(offset)
@@ -571,7 +592,7 @@ func TestHistory_WhateverHappensTheLogIsItsBatches(t *testing.T) {
 			w.must(os.RemoveAll(w.root), "clean up")
 		}()
 		ops := map[string]func(){
-			"append": w.append, "append 2": w.append, "append 3": w.append, "refuse": w.refuse, "truncate": w.truncate,
+			"append": w.append, "append 2": w.append, "append 3": w.append, "refuse": w.refuse, "lend": w.lend, "truncate": w.truncate,
 			"start anew": w.startAnew, "advance": w.advance, "flush": w.flush, "flush 2": w.flush, "kill": w.kill,
 			"cut power": w.cutPower, "cut power 2": w.cutPower, "reopen": w.reopen,
 			"roll":      func() { w.do(w.want, w.l.Roll, "roll") },
