@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,10 +72,11 @@ func replaced(name string) bool {
 type powerCut[R, I any] struct {
 	t     *testing.T
 	kind  recordKind[R, I]
-	rng   *rand.Rand
 	root  string
 	aside string // where images are opened
 
+	mu     sync.Mutex // the log's writer cuts too, in the middle of a rewrite
+	rng    *rand.Rand
 	synced disk // .log files as their newest syncs left them
 
 	model    I // what was acknowledged
@@ -94,6 +96,8 @@ func (p *powerCut[R, I]) afterSync(path string) {
 		p.t.Error(err)
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.synced[inside] = b
 	if p.rng.IntN(3) == 0 {
 		p.cut()
@@ -145,7 +149,7 @@ func (p *powerCut[R, I]) pages(now, then []byte) []byte {
 	return mixed
 }
 
-// cut opens an image: it must say what was acknowledged, or that and all of the append that was under way.
+// cut opens an image, mu held: it must say what was acknowledged, or that and all of the append that was under way.
 func (p *powerCut[R, I]) cut() {
 	p.cuts++
 	p.image().write(p.t, p.aside)
@@ -240,16 +244,22 @@ func (p *powerCut[R, I]) run(d time.Duration, next func(*rand.Rand) []R) {
 	start()
 	appends := 0
 	for deadline := time.Now().Add(d); time.Now().Before(deadline) || appends < 30; appends++ {
-		p.pending = next(p.rng)
+		p.mu.Lock()
+		records := next(p.rng)
+		p.pending = records
+		p.mu.Unlock()
 		from := log.log.LogStartOffset()
-		if err := log.append(p.pending...); err != nil {
+		if err := log.append(records...); err != nil {
 			p.t.Fatal(err)
 		}
-		for i := range p.pending {
-			p.kind.apply(p.model, &p.pending[i])
+		p.mu.Lock()
+		for i := range records {
+			p.kind.apply(p.model, &records[i])
 		}
 		p.pending = nil
-		switch n := p.rng.IntN(100); {
+		n := p.rng.IntN(100)
+		p.mu.Unlock()
+		switch {
 		case n < 10:
 			log.close() // its writer may be in a rewrite still
 			if n%2 == 0 {
@@ -257,7 +267,9 @@ func (p *powerCut[R, I]) run(d time.Duration, next func(*rand.Rand) []R) {
 					p.t.Fatal(err)
 				}
 			}
+			p.mu.Lock()
 			p.cut()
+			p.mu.Unlock()
 			if err := dir.Close(); err != nil {
 				p.t.Fatal(err)
 			}
