@@ -39,7 +39,7 @@ type testSource struct {
 	// limited keeps to the limits of a fetch as a broker does: what is larger than is left passes only first.
 	limited bool
 	sent    int64 // bytes of records
-	agent  bool // offer what only agents do; alter then has to answer as one
+	agent   bool  // offer what only agents do; alter then has to answer as one
 }
 
 // testTopic is a topic of a testSource.
