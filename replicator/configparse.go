@@ -9,18 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/magiconair/properties"
 )
 
 // ReadConfig is ParseConfig of the properties file at path, in Java's format without variable expansion.
 func ReadConfig(path string, overrides []string) (Config, error) {
-	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
-	props, err := loader.LoadFile(path)
+	props, err := ReadProperties(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("%w: reading %s: %w", ErrConfig, path, err)
+		return Config{}, err
 	}
-	return ParseConfig(props.Map(), overrides)
+	return ParseConfig(props, overrides)
 }
 
 // ParseConfig reads the keys of agent.properties; overrides are "key=value" and win over props.

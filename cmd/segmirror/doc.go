@@ -8,7 +8,7 @@
 // # Exit codes
 //
 //	0  done
-//	1  a finding or a difference
+//	1  a finding or a difference; any error of the commands that carry a Kafka tool's name (mirrors, configs)
 //	2  wrong usage or configuration
 //	3  could not: I/O, network, interrupted
 //

@@ -44,6 +44,8 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.Is(err, errTool):
+		return exitFinding
 	case errors.Is(err, errUsage), errors.Is(err, replicator.ErrConfig):
 		return exitUsage
 	case errors.Is(err, errFinding):
@@ -54,6 +56,8 @@ func exitCode(err error) int {
 }
 
 // oneLine joins the lines of an error that holds several.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+func oneLine(err error) string { return oneLineText(err.Error()) }
+
+func oneLineText(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -26,7 +26,7 @@ func main() {
 
 // run is main with its surroundings given; it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := newApp(stdout, stderr).RunContext(ctx, args)
+	err := newApp(stdout, stderr).RunContext(ctx, asTool(args))
 	if err == nil {
 		return exitDone
 	}
@@ -46,13 +46,17 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		// An override may hold commas: log.dirs=A,B is one.
 		DisableSliceFlagSeparator: true,
 		Suggest:                   true,
-		Commands:                  []*cli.Command{agentCommand(), demoCommand()},
-		OnUsageError:              onUsageError,
-		Action:                    unknownCommand,
-		ExitErrHandler:            func(*cli.Context, error) {}, // run decides on the exit code
+		Commands: []*cli.Command{
+			agentCommand(), mirrorsCommand(), configsCommand(), demoCommand(),
+		},
+		OnUsageError:   onUsageError,
+		Action:         unknownCommand,
+		ExitErrHandler: func(*cli.Context, error) {}, // run decides on the exit code
 	}
 	for _, command := range app.Commands {
-		command.OnUsageError = onUsageError
+		if command.OnUsageError == nil {
+			command.OnUsageError = onUsageError
+		}
 	}
 	return app
 }
