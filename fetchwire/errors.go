@@ -127,6 +127,8 @@ const (
 	CodePolicyViolation         int16 = 44
 	CodeOperationNotAttempted   int16 = 55
 	CodeThrottlingQuotaExceeded int16 = 89
+	CodeDuplicateResource       int16 = 92
+	CodeInconsistentClusterID   int16 = 104
 	CodeMismatchedEndpointType  int16 = 114
 	CodeUnsupportedEndpointType int16 = 115
 )

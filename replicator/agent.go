@@ -12,26 +12,31 @@ import (
 	"segmirror/segment"
 )
 
-// Agent mirrors the declared mirrors of one Config into its log directories.
+// Agent mirrors the mirrors that its Config declares, and those that requests made, into its log directories.
 type Agent struct {
 	// immutable
 	cfg      Config
+	declared map[string]*MirrorConfig // by name
 	logger   *slog.Logger
 	logs     *logSet
 	states   *stateLog
 	metadata *metadataLog
 	flusher  *flusher
-	mirrors  []*mirror
 	server   *metricsServer // nil without metrics.listener
 	clients  *server        // nil without listeners
 	served   bell           // told when a mirrored log's high watermark moved
 
 	throttles *throttles
 
+	// control is held while what is wanted of mirrors and topics is looked at and changed, the sync included.
+	control sync.Mutex
+
 	// guarded by mu
-	mu     sync.Mutex
-	owners map[string]*mirror // by topic: the first mirror that met it
-	ran    bool
+	mu      sync.Mutex
+	mirrors map[string]*mirror
+	ran     bool
+	running context.Context // of Run; nil before and after
+	work    *sync.WaitGroup // of the mirrors; nil before Run
 }
 
 // New opens the log directories (each locked and recovered), the state log and the metrics listener.
@@ -46,7 +51,11 @@ func New(cfg Config, logger *slog.Logger) (*Agent, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	a := &Agent{
-		cfg: cfg, logger: logger, owners: map[string]*mirror{}, throttles: newThrottles(&cfg, logger),
+		cfg: cfg, logger: logger, declared: map[string]*MirrorConfig{}, mirrors: map[string]*mirror{},
+		throttles: newThrottles(&cfg, logger),
+	}
+	for i := range a.cfg.Mirrors {
+		a.declared[a.cfg.Mirrors[i].Name] = &a.cfg.Mirrors[i]
 	}
 	for _, key := range cfg.WithoutEffect {
 		logger.Warn("a key has no effect in this version", slog.String("key", key))
@@ -69,20 +78,23 @@ func (a *Agent) open() error {
 		return err
 	}
 	a.throttles.follow(a.metadata)
+	configs, err := a.openMirrors()
+	if err != nil {
+		return err
+	}
 	a.logs.measure(a.cfg.MinFreeBytes)
 	began := time.Now()
-	a.logs.load(a.cfg.RecoveryThreads, a.storedConfig())
+	a.logs.load(a.cfg.RecoveryThreads, a.storedConfig(configs))
 	a.logger.Info("log directories opened", slog.Any("log_dirs", a.cfg.LogDirs),
 		slog.Int("partitions", len(a.logs.all())), slog.String("cluster_id", a.clusterID()),
 		slog.Int64("took_ms", time.Since(began).Milliseconds()))
 	a.flusher = newFlusher(a.cfg.Log, a.logs, a.logger)
-	for _, cfg := range a.cfg.Mirrors {
-		m, err := newMirror(a, cfg)
-		if err != nil {
+	for _, cfg := range configs {
+		if a.mirrors[cfg.Name], err = newMirror(a, cfg); err != nil {
 			return err
 		}
-		a.mirrors = append(a.mirrors, m)
 	}
+	a.metadata.onChange(a.reconsider)
 	if len(a.cfg.Server.Listeners) > 0 {
 		if a.clients, err = listen(a, a.cfg.Server); err != nil {
 			return err
@@ -125,11 +137,11 @@ func (a *Agent) stateDir() *segment.LogDir {
 
 // storedConfig returns what each partition found at start is opened with: the shape and the epoch policy it had when
 // its state was last stored, the agent's defaults where nothing was.
-func (a *Agent) storedConfig() func(segment.TopicPartition) segment.Config {
+func (a *Agent) storedConfig(mirrors []MirrorConfig) func(segment.TopicPartition) segment.Config {
 	policies := map[segment.TopicPartition]EpochPolicy{}
 	shapes := map[segment.TopicPartition]logShape{}
-	for i := range a.cfg.Mirrors {
-		m := &a.cfg.Mirrors[i]
+	for i := range mirrors {
+		m := &mirrors[i]
 		stored := a.states.mirror(m.Name)
 		policy := m.EpochPolicy
 		if stored.epochPolicy != EpochPolicyDefault {
@@ -153,34 +165,12 @@ func (a *Agent) cutDirOf(tp segment.TopicPartition) string {
 	return filepath.Join(filepath.Dir(filepath.Clean(path)), "segmirror-cut")
 }
 
-// claimTopic makes m the mirror of a topic, or returns the name of the one that is.
-func (a *Agent) claimTopic(topic string, m *mirror) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if owner := a.owners[topic]; owner != nil && owner != m {
-		return owner.cfg.Name
-	}
-	a.owners[topic] = m
-	return ""
-}
-
-// mirrorsTopic reports whether a mirror of this agent holds the topic. Any goroutine.
-func (a *Agent) mirrorsTopic(topic string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.owners[topic] != nil
-}
-
 // Run mirrors until ctx is done, then closes every log cleanly. It returns nil after a clean close. Call it once.
 func (a *Agent) Run(ctx context.Context) error {
-	a.mu.Lock()
-	again := a.ran
-	a.ran = true
-	a.mu.Unlock()
-	if again {
+	var mirrors, helpers sync.WaitGroup
+	if !a.startMirrors(ctx, &mirrors) {
 		return errors.New("Run was called before")
 	}
-	var mirrors, helpers sync.WaitGroup
 	helping, stopHelpers := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopHelpers()
 	helpers.Go(func() { a.flusher.run(helping) })
@@ -188,16 +178,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.clients != nil {
 		a.clients.run()
 	}
-	for _, m := range a.mirrors {
-		mirrors.Go(func() { m.run(ctx) })
-	}
-	a.logger.Info("agent started", slog.Int("mirrors", len(a.mirrors)), slog.String("metrics", a.MetricsAddr()))
+	a.logger.Info("agent started", slog.Int("mirrors", len(a.allMirrors())), slog.String("metrics", a.MetricsAddr()))
 	<-ctx.Done()
 	a.logger.Info("closing", slog.String("why", fmt.Sprint(context.Cause(ctx))))
 	var err error
 	if a.clients != nil {
 		err = a.clients.close()
 	}
+	a.mu.Lock()
+	a.running = nil
+	a.mu.Unlock()
 	mirrors.Wait()
 	stopHelpers()
 	helpers.Wait()

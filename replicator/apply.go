@@ -117,7 +117,7 @@ func (f *fetcher) noProgress(p *partition, info *segment.AppendInfo, now time.Ti
 
 // failedTry counts an answer that makes no sense, and after passingTries in a row lets the partition go.
 func (f *fetcher) failedTry(p *partition, now time.Time, format string, args ...any) {
-	p.feed.notBefore = now.Add(f.mirror.cfg.Fetch.Backoff)
+	p.feed.notBefore = now.Add(f.cfg.Fetch.Backoff)
 	if p.feed.errors++; p.feed.errors < passingTries {
 		return
 	}

@@ -52,10 +52,17 @@ type Config struct {
 	Retry            RetryConfig
 	Server           ServerConfig
 	Handoff          HandoffConfig
-	Mirrors          []MirrorConfig
-	StatePartitions  int32    // mirror.state.topic.num.partitions
-	Nodes            []string // mirror.nodes: reserved for several agents
-	WithoutEffect    []string // keys that were accepted but belong to capabilities this version does not have
+	DeclaredMirrors
+	StatePartitions int32    // mirror.state.topic.num.partitions
+	Nodes           []string // mirror.nodes: reserved for several agents
+	WithoutEffect   []string // keys that were accepted but belong to capabilities this version does not have
+}
+
+// DeclaredMirrors are the mirrors that a configuration declares.
+type DeclaredMirrors struct {
+	Mirrors []MirrorConfig
+
+	mirrorDefaults map[string]string // mirror-level keys given for all mirrors, also for those that requests make
 }
 
 // LogConfig holds the log.* keys: the defaults of a partition whose source configuration may not be read.
@@ -119,6 +126,18 @@ func DefaultConfig() Config {
 			MaxBackoff:     5 * time.Minute,
 			MaxAttempts:    20,
 		},
+	}
+}
+
+// chooseEpochPolicy settles a mirror's epoch policy where none was given.
+func (c *Config) chooseEpochPolicy(m *MirrorConfig) {
+	m.EpochPolicyChosen = m.EpochPolicy != EpochPolicyDefault
+	if m.EpochPolicyChosen {
+		return
+	}
+	m.EpochPolicy = EpochPolicyPreserve
+	if len(c.Handoff.BootstrapServers) > 0 {
+		m.EpochPolicy = EpochPolicyRebase
 	}
 }
 

@@ -161,18 +161,13 @@ func (p *configParser) unknown(key string) {
 }
 
 func (p *configParser) finishMirrors() {
+	p.cfg.mirrorDefaults = p.defaults
 	for _, name := range slices.Sorted(maps.Keys(p.mirror)) {
 		m, noEffect, err := parseMirror(name, p.defaults, p.mirror[name])
 		if err != nil {
 			p.errs = append(p.errs, err)
 		}
-		if m.EpochPolicy == EpochPolicyDefault {
-			m.EpochPolicy = EpochPolicyPreserve
-			m.EpochPolicyChosen = false
-			if len(p.cfg.Handoff.BootstrapServers) > 0 {
-				m.EpochPolicy = EpochPolicyRebase
-			}
-		}
+		p.cfg.chooseEpochPolicy(&m)
 		for _, key := range noEffect {
 			p.cfg.WithoutEffect = append(p.cfg.WithoutEffect, "mirror."+name+"."+key)
 		}

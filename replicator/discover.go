@@ -3,7 +3,6 @@ package replicator
 import (
 	"cmp"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +25,19 @@ func (m *mirror) ask() {
 	}
 	r.asked++
 	r.pending = true
-	m.source.asks.put(sourceAsk{seq: r.asked, known: slices.Sorted(maps.Keys(m.topics))})
+	known := map[string]bool{}
+	for name, t := range m.topics {
+		if t.followed() {
+			known[name] = true
+		}
+	}
+	m.source.asks.put(sourceAsk{seq: r.asked, known: known, filter: m.filter})
+}
+
+// followed reports whether the source is asked about a topic that a mirror lists: not while it rests.
+func (t *topic) followed() bool {
+	want := Wanted(t.want.Load())
+	return want == WantedMirroring || want == WantedNone
 }
 
 // askSoon asks at once, and at growing intervals when asked again and again.
@@ -106,19 +117,19 @@ func (m *mirror) unreachable(err error) {
 	}
 	for _, t := range m.topics {
 		for _, p := range t.partitions {
-			if p.desk.phase == phaseWaiting && p.state() != StateFailed {
+			if p.desk.phase == phaseWaiting && p.state() != StateFailed && t.followed() {
 				m.fail(p, failf(cause, "%v", err))
 			}
 		}
 	}
-	m.store(nil)
+	m.store()
 }
 
 // sameCluster binds the mirror to the first cluster it meets, and fails everything at another.
 func (m *mirror) sameCluster(id string) bool {
 	if m.board.clusterID == "" && id != "" {
 		if err := m.agent.states.append(StateRecord{
-			Type: recordMirrorSource, Mirror: m.cfg.Name, SourceClusterID: id, EpochPolicy: m.board.policy,
+			Type: recordMirrorSource, Mirror: m.name, SourceClusterID: id, EpochPolicy: m.board.policy,
 		}); err != nil {
 			m.logger.Error("the source's cluster id could not be stored", slog.Any("err", err))
 			m.refreshes.answered = 0
@@ -136,28 +147,39 @@ func (m *mirror) sameCluster(id string) bool {
 	}
 	why := failf(CauseClusterChanged, "the mirror is of cluster %s, the source is now %s", m.board.clusterID, id)
 	for _, t := range m.topics {
-		m.setProblem(t, why)
+		if t.followed() {
+			m.setProblem(t, why)
+		}
 	}
 	return false
 }
 
 // discover follows the source's topics and partitions.
 func (m *mirror) discover(a *refresh) {
+	if !m.claim(a) {
+		return
+	}
 	answered := map[string]bool{}
 	for i := range a.topics {
 		found := &a.topics[i]
 		answered[found.name] = true
+		t := m.topics[found.name]
+		if t != nil && !t.followed() {
+			continue
+		}
 		switch found.code {
 		case fetchwire.CodeNone:
-			m.seen(found, a)
+			if t != nil {
+				m.seen(t, found, a)
+			}
 		case fetchwire.CodeTopicAuthorizationFailed:
-			if t := m.topics[found.name]; t != nil {
+			if t != nil {
 				m.setProblem(t, failf(CauseNotAuthorized, "%v", fetchwire.CodeError(found.code)))
 			} else {
 				m.logger.Warn("a topic may not be described", slog.String("topic", found.name))
 			}
 		case fetchwire.CodeUnknownTopicOrPartition, fetchwire.CodeUnknownTopicID:
-			if t := m.topics[found.name]; t != nil {
+			if t != nil {
 				m.absent(t)
 			}
 		default: // passes, as LEADER_NOT_AVAILABLE of a new topic
@@ -165,11 +187,48 @@ func (m *mirror) discover(a *refresh) {
 		}
 	}
 	for name, t := range m.topics {
-		if !answered[name] {
+		if !answered[name] && t.followed() {
 			m.absent(t)
 		}
 	}
 	m.discovered = true
+}
+
+// claim binds what the patterns found and nobody holds to the mirror. A topic that another mirror holds is listed, and
+// is a conflict; one that another mirror stopped is left alone, as are our own.
+func (m *mirror) claim(a *refresh) bool {
+	var names []string
+	for i := range a.topics {
+		found := &a.topics[i]
+		t := m.topics[found.name]
+		held := t != nil && Wanted(t.want.Load()) != WantedNone
+		if found.code == fetchwire.CodeNone && len(found.partitions) > 0 && !held && m.filter.match(found.name) {
+			names = append(names, found.name)
+		}
+	}
+	if len(names) == 0 {
+		return true
+	}
+	bound, err := m.agent.claim(m.name, names)
+	if err != nil {
+		m.logger.Error("topics that were found could not be taken up", slog.Int("topics", len(names)), slog.Any("err", err))
+		m.askSoon()
+		return false
+	}
+	for _, name := range names {
+		switch b := bound[name]; {
+		case b.mirror == m.name:
+			m.topic(name).want.Store(int32(b.want))
+			m.logger.Info("topic found", slog.String("topic", name))
+		case b.want != WantedStopped:
+			m.topic(name)
+		case !m.skipped[name]:
+			m.skipped[name] = true
+			m.logger.Info("a topic that was found is left alone: another mirror stopped it", slog.String("topic", name),
+				slog.String("other", b.mirror))
+		}
+	}
+	return true
 }
 
 // absent counts a sighting without the topic. The second makes it FAILED: nothing is cut, nothing sealed.
@@ -182,14 +241,7 @@ func (m *mirror) absent(t *topic) {
 }
 
 // seen follows one topic that the source described.
-func (m *mirror) seen(found *sourceTopic, a *refresh) {
-	if m.topics[found.name] == nil && len(found.partitions) == 0 {
-		return
-	}
-	if m.topics[found.name] == nil {
-		m.logger.Info("topic found", slog.String("topic", found.name), slog.Int("partitions", len(found.partitions)))
-	}
-	t := m.topic(found.name)
+func (m *mirror) seen(t *topic, found *sourceTopic, a *refresh) {
 	t.missing = 0
 	if why := m.notOurs(t, found); why != nil {
 		m.setProblem(t, why)
@@ -207,7 +259,7 @@ func (m *mirror) seen(found *sourceTopic, a *refresh) {
 		p := t.byIndex[sp.index]
 		if p == nil {
 			p = m.addPartition(t, sp.index)
-			p.late = !first || m.discovered
+			p.late = !first || m.discovered && !t.told
 			m.takeLog(p)
 		}
 		m.lead(p, sp)
@@ -225,8 +277,8 @@ func (m *mirror) growFailed(t *topic, found *sourceTopic, why *failure) {
 
 // notOurs says why a topic of this name is not the one we hold a copy of: any partition's directory tells.
 func (m *mirror) notOurs(t *topic, found *sourceTopic) *failure {
-	if other := m.agent.claimTopic(found.name, m); other != "" {
-		return failf(CauseConflict, "mirror %s holds the topic", other)
+	if Wanted(t.want.Load()) == WantedNone {
+		return failf(CauseConflict, "mirror %s holds the topic", m.agent.binding(t.name).mirror)
 	}
 	if !t.id.IsZero() && t.id != found.id {
 		return mismatch(segment.SourceID{ClusterID: m.board.clusterID, TopicID: t.id},

@@ -77,7 +77,7 @@ func (f *fetcher) outOfRange(ctx context.Context, p *partition) (why *failure, s
 		}
 	}
 	if p.feed.outside < outsideTries {
-		p.feed.notBefore = time.Now().Add(f.mirror.cfg.Fetch.Backoff)
+		p.feed.notBefore = time.Now().Add(f.cfg.Fetch.Backoff)
 		return nil, false, nil
 	}
 	p.feed.outside = 0
@@ -89,12 +89,12 @@ func (f *fetcher) outOfRange(ctx context.Context, p *partition) (why *failure, s
 func (f *fetcher) overtaken(p *partition, start int64) *failure {
 	log := p.feed.log
 	end := log.LogEndOffset()
-	if f.mirror.cfg.GapFail {
+	if f.cfg.GapFail {
 		return failf(CauseOvertaken, "offsets %d..%d are gone at the source", end, start-1)
 	}
 	span := LostSpan{From: end, To: start, AtMs: time.Now().UnixMilli()}
 	if err := f.mirror.agent.states.append(StateRecord{
-		Type: recordLostRange, Mirror: f.mirror.cfg.Name, Topic: p.tp.Topic, Partition: p.tp.Partition, Lost: span,
+		Type: recordLostRange, Mirror: f.mirror.name, Topic: p.tp.Topic, Partition: p.tp.Partition, Lost: span,
 	}); err != nil {
 		return failf(causeOf(err), "recording the lost range %d..%d: %v", end, start-1, err)
 	}
@@ -163,7 +163,7 @@ func (f *fetcher) diverged(p *partition, theirs fetchwire.EpochEndOffset, newest
 	case newest >= 0 && newest <= theirs.Epoch && cut >= start:
 		f.release(release{p: p, why: failf(CauseSourceShorter, "%s: no newer epoch replaced these records", facts)})
 		return
-	case !f.mirror.cfg.UncleanElection || cut < start || p.feed.outside > 2*outsideTries:
+	case !f.cfg.UncleanElection || cut < start || p.feed.outside > 2*outsideTries:
 		f.release(release{p: p, why: failf(CauseDiverged, "diverged at %d: %s", cut, facts)})
 		return
 	}
@@ -260,7 +260,7 @@ func (f *fetcher) compareTail(ctx context.Context, p *partition) (why *failure, 
 	case same || p.compacted.Load():
 		return nil, false, nil
 	}
-	if f.mirror.cfg.UncleanElection {
+	if f.cfg.UncleanElection {
 		if parts, err := f.willPart(ctx, p); parts || err != nil {
 			return nil, false, err
 		}

@@ -6,6 +6,8 @@ import "errors"
 var (
 	// ErrConfig marks every fault of a configuration.
 	ErrConfig = errors.New("invalid configuration")
+	// errUnknownKey marks a key that a mirror's configuration does not have.
+	errUnknownKey = errors.New("Unknown mirror configuration")
 )
 
 // The agent's own topics: never mirrored, whatever a pattern says.

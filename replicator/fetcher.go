@@ -34,7 +34,7 @@ type fetcher struct {
 	// immutable
 	key    fetcherKey
 	mirror *mirror
-	client string
+	cfg    MirrorConfig // the mirror's when the fetcher was made
 	inbox  *mailbox[command]
 	done   chan struct{} // closed when run has returned
 
@@ -99,7 +99,7 @@ func newFetcher(m *mirror, key fetcherKey, addr string) *fetcher {
 	f := &fetcher{
 		key:    key,
 		mirror: m,
-		client: fmt.Sprintf("broker-%d-fetcher-%d-mirror-%s", m.agent.cfg.NodeID, key.number, m.cfg.Name),
+		cfg:    m.cfg,
 		inbox:  newMailbox[command](),
 		done:   make(chan struct{}),
 	}
@@ -111,6 +111,7 @@ func newFetcher(m *mirror, key fetcherKey, addr string) *fetcher {
 func (f *fetcher) run(ctx context.Context) {
 	defer close(f.done)
 	defer f.dropLink()
+	defer f.link.stop()
 	defer f.disconnect()
 	defer f.plan.leave()
 	for ctx.Err() == nil && !f.quit {
@@ -250,11 +251,15 @@ func (f *fetcher) disconnect() {
 // of it yet; fetchwire uses it with agents only.
 const announcedVersion = 19
 
+func (f *fetcher) clientID() string {
+	return fmt.Sprintf("broker-%d-fetcher-%d-mirror-%s", f.mirror.agent.cfg.NodeID, f.key.number, f.mirror.name)
+}
+
 // connect dials; after dialTries failures in a row every partition is let go, FAILED.
 func (f *fetcher) connect(ctx context.Context) bool {
 	ctx = f.newLink(ctx)
-	cfg := &f.mirror.cfg.Client
-	dial, err := cfg.dialConfig(*f.addr.Load(), f.client, cfg.SocketTimeout)
+	cfg := &f.cfg.Client
+	dial, err := cfg.dialConfig(*f.addr.Load(), f.clientID(), cfg.SocketTimeout)
 	if err == nil {
 		f.conn, err = fetchwire.Dial(ctx, dial)
 	}
@@ -353,7 +358,7 @@ func (f *fetcher) keepOne(p *partition, now time.Time) error {
 
 // fetch asks once and appends what comes.
 func (f *fetcher) fetch(ctx context.Context) {
-	cfg := &f.mirror.cfg.Fetch
+	cfg := &f.cfg.Fetch
 	req := f.session.Next(fetchwire.FetchParams{
 		MaxWaitMs: int32(f.plan.maxWait / time.Millisecond), MinBytes: cfg.MinBytes, MaxBytes: f.plan.maxBytes,
 	}, f.plan.wanted)
@@ -411,7 +416,7 @@ func (f *fetcher) afterFetch(ctx context.Context, sessionErr error, throttleMs i
 // refusedWhole waits before the next try after an answer that was refused as a whole, or lets every partition go.
 func (f *fetcher) refusedWhole(ctx context.Context, err error) {
 	if f.refusals++; f.refusals < passingTries {
-		f.wait(ctx, f.mirror.cfg.Fetch.Backoff)
+		f.wait(ctx, f.cfg.Fetch.Backoff)
 		return
 	}
 	cause := CauseProtocol

@@ -174,7 +174,7 @@ func (plan *fetchPlan) leave() {
 // fill shares the answer among the candidates and makes wanted of them, those near their ends first. mineFree is what
 // the mirror's throttle has free.
 func (f *fetcher) fill(mineFree int64) {
-	plan, cfg := &f.plan, &f.mirror.cfg.Fetch
+	plan, cfg := &f.plan, &f.cfg.Fetch
 	budget := min(int64(cfg.ResponseMaxBytes), mineFree)
 	if plan.tails == 0 && plan.backfill.n == 0 {
 		budget = min(budget, plan.free)

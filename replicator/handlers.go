@@ -13,6 +13,14 @@ const mirrorClientMark = "-mirror-"
 // apis lists what the agent answers.
 func (s *server) apis() map[int16]handler {
 	return map[int16]handler{
+		fetchwire.KeyCreateMirror:         handle((*client).createMirror),
+		fetchwire.KeyStartMirrorTopics:    handle((*client).startMirrorTopics),
+		fetchwire.KeyStopMirrorTopics:     handle((*client).stopMirrorTopics),
+		fetchwire.KeyPauseMirrorTopics:    handle((*client).pauseMirrorTopics),
+		fetchwire.KeyResumeMirrorTopics:   handle((*client).resumeMirrorTopics),
+		fetchwire.KeyDeleteMirror:         handle((*client).deleteMirror),
+		fetchwire.KeyListMirrors:          handle((*client).listMirrors),
+		fetchwire.KeyDescribeMirrors:      handle((*client).describeMirrors),
 		fetchwire.KeyApiVersions:          handle((*client).apiVersions),
 		fetchwire.KeyMetadata:             handle((*client).metadata),
 		fetchwire.KeyDescribeCluster:      handle((*client).describeCluster),
@@ -21,7 +29,6 @@ func (s *server) apis() map[int16]handler {
 		fetchwire.KeyOffsetForLeaderEpoch: handle((*client).leaderEpochs),
 		fetchwire.KeyDescribeConfigs:      handle((*client).describeConfigs),
 		fetchwire.KeyInitProducerId:       handle((*client).initProducerID),
-		fetchwire.KeyListMirrors:          handle((*client).listMirrors),
 		fetchwire.KeyProduce:              {request: message[fetchwire.ProduceRequest], serve: (*client).produce},
 		fetchwire.KeyFetch:                {request: message[fetchwire.FetchRequest], serve: (*client).serveFetch},
 	}

@@ -15,6 +15,8 @@ var errHungUp = errors.New("hung up: the source was silent and a partition was t
 
 // link is a fetcher's connection as those see it who may hang it up.
 type link struct {
+	stop context.CancelFunc // ends the fetcher; immutable
+
 	// owner
 	ctx       context.Context // of the connection: ends with run's, or when it is hung up
 	dialFails int             // in a row
@@ -52,7 +54,7 @@ func (f *fetcher) remove(p *partition) {
 }
 
 // patience is how long a source may be silent while somebody waits.
-func (f *fetcher) patience() time.Duration { return f.mirror.cfg.Fetch.WaitMax + hangGrace }
+func (f *fetcher) patience() time.Duration { return f.cfg.Fetch.WaitMax + hangGrace }
 
 // watch looks after d whether the fetcher has taken its commands, and hangs up if it cannot.
 func (f *fetcher) watch(d time.Duration) {

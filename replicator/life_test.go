@@ -752,7 +752,7 @@ func TestApply_MovesOnWithoutAllocating(t *testing.T) {
 	s, _ := tenBatches(t)
 	a := startAgent(t, s, t.TempDir(), nil)
 	a.awaitEnd(t, "t", 0, 100)
-	m := a.mirrors[0]
+	m := a.mirrors["m"]
 	a.stop()
 	p, f := m.topics["t"].partitions[0], m.fetchers[fetcherKey{broker: 1}]
 	head := fetchwire.PartitionHead{HighWatermark: 100, LogStartOffset: 0, RecordsSize: 10}

@@ -7,52 +7,72 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"segmirror/segment"
 )
 
-// mirror runs one declared mirror: it keeps the list of partitions, says who works on which, and decides what
+// mirror runs one mirror: it keeps the list of partitions, says who works on which, and decides what
 // becomes of failures. Everything under owner is touched by run alone; fetchers, workers and the source report
 // through the inbox.
 type mirror struct {
 	// immutable
 	agent  *Agent
-	cfg    MirrorConfig
-	filter topicFilter
+	name   string
 	logger *slog.Logger
 	inbox  *mailbox[event]
-	source *source
 	errors *errorCounts
+	lifetime
 
 	throttle *throttle // of all its partitions together
 
 	// owner
-	ctx        context.Context // of run
-	topics     map[string]*topic
-	brokers    map[int32]string
-	fetchers   map[fetcherKey]*fetcher
-	refreshes  refreshState
-	changed    []*partition // whose state is to be stored
-	openers    int          // workers that open logs now
-	toOpen     []*partition
+	cfg       MirrorConfig
+	filter    topicFilter
+	source    *source
+	ctx       context.Context // of run
+	topics    map[string]*topic
+	brokers   map[int32]string
+	fetchers  map[fetcherKey]*fetcher
+	refreshes refreshState
+	pending
+	skipped    map[string]bool // topics found that another mirror holds stopped: said once
 	work       sync.WaitGroup
-	discovered bool      // the first answer about topics was taken: what comes later is new at the source, too
-	looked     time.Time // when the newest look at the partitions began
-	owed       bool      // an event came since, which that look did not see
+	discovered bool // the first answer about topics was taken: what comes later is new at the source, too
 
 	board board
+}
+
+// lifetime is how a mirror ends.
+type lifetime struct {
+	quit  context.CancelFunc // ends run
+	quits context.Context    // done when quit was called
+	ended chan struct{}      // closed when run has returned
+}
+
+// pending is what waits to be stored, or for a worker. Owner: the mirror's goroutine.
+type pending struct {
+	changed []*partition // whose state is to be stored
+	steps   []step       // moves to be stored and then made
+	workers int          // that open or settle logs now
+	toWork  []func()     // more of them
+	looked  time.Time    // when the newest look at the partitions began
+	owed    bool         // an event came since, which that look did not see
 }
 
 // board is what Status reads of a mirror. The mirror's goroutine writes it under mu, and may read it without.
 type board struct {
 	mu        sync.Mutex
+	bootstrap []string
 	clusterID string
 	policy    EpochPolicy
 	parts     []*partition
 	running   []*fetcher
 	refreshed time.Time
 	refErr    string
+
+	looking atomic.Bool // a look at what is stored is under way to the inbox
 }
 
 // refreshState says when the source is asked again.
@@ -70,6 +90,8 @@ type refreshState struct {
 // topic is one topic of a mirror. Owner: the mirror's goroutine; name is immutable.
 type topic struct {
 	name       string
+	want       atomic.Int32 // a Wanted: what is stored; any goroutine
+	told       bool         // started by a request: what was there then is not new at the source
 	id         segment.TopicID
 	partitions []*partition
 	byIndex    map[int32]*partition
@@ -83,36 +105,31 @@ type topic struct {
 type event struct {
 	released   *release
 	opened     *opened
+	settled    *settled
 	refresh    *refresh
+	look       bool     // at what is stored of the mirror and its topics
+	started    []string // topics that a request started
 	brokerLost bool
 	fetcher    *fetcher
 }
 
 func newMirror(a *Agent, cfg MirrorConfig) (*mirror, error) {
-	filter, err := newTopicFilter(cfg.TopicsInclude, cfg.TopicsExclude)
-	if err != nil {
-		return nil, err
-	}
 	m := &mirror{
 		agent:    a,
-		cfg:      cfg,
-		filter:   filter,
+		name:     cfg.Name,
 		logger:   a.logger.With(slog.String("mirror", cfg.Name)),
 		inbox:    newMailbox[event](),
 		errors:   &errorCounts{},
+		lifetime: lifetime{ended: make(chan struct{})},
 		ctx:      context.Background(),
 		topics:   map[string]*topic{},
 		fetchers: map[fetcherKey]*fetcher{},
+		skipped:  map[string]bool{},
 	}
 	m.throttle = a.throttles.mirror(cfg.Name, cfg.ThrottledRate, a.metadata.config(resource{resourceMirror, cfg.Name}))
-	m.source = &source{
-		cfg:      cfg.Client,
-		filter:   filter,
-		explicit: filter.include.plainNames(),
-		clientID: fmt.Sprintf("broker-%d-metadata-mirror-%s", a.cfg.NodeID, cfg.Name),
-		logger:   m.logger,
-		asks:     newMailbox[sourceAsk](),
-		answer:   func(r refresh) { m.inbox.put(event{refresh: &r}) },
+	m.quits, m.quit = context.WithCancel(context.Background())
+	if err := m.configured(cfg); err != nil {
+		return nil, err
 	}
 	if err := m.restore(); err != nil {
 		return nil, err
@@ -120,40 +137,87 @@ func newMirror(a *Agent, cfg MirrorConfig) (*mirror, error) {
 	return m, nil
 }
 
-// restore takes up what the state log holds of the mirror.
+// configured takes up a configuration; a source that was made before goes on with the old one.
+func (m *mirror) configured(cfg MirrorConfig) error {
+	filter, err := newTopicFilter(cfg.TopicsInclude, cfg.TopicsExclude)
+	if err != nil {
+		return err
+	}
+	m.cfg, m.filter = cfg, filter
+	m.board.mu.Lock()
+	m.board.bootstrap = cfg.Client.BootstrapServers
+	m.board.mu.Unlock()
+	return nil
+}
+
+// restore takes up what the state log holds of the mirror, and what is wanted of its topics.
 func (m *mirror) restore() error {
-	stored := m.agent.states.mirror(m.cfg.Name)
+	stored := m.agent.states.mirror(m.name)
 	m.board.clusterID, m.board.policy = stored.sourceClusterID, m.cfg.EpochPolicy
 	if stored.epochPolicy != EpochPolicyDefault {
 		if m.cfg.EpochPolicyChosen && m.cfg.EpochPolicy != stored.epochPolicy {
 			return fmt.Errorf("%w: mirror.%s.mirror.leader.epoch.policy is %s since the mirror's first start and cannot "+
-				"become %s", ErrConfig, m.cfg.Name, stored.epochPolicy, m.cfg.EpochPolicy)
+				"become %s", ErrConfig, m.name, stored.epochPolicy, m.cfg.EpochPolicy)
 		}
 		m.board.policy = stored.epochPolicy
 	}
+	held, err := m.rebound(&stored)
+	if err != nil {
+		return err
+	}
+	for topic, want := range held {
+		m.topic(topic).want.Store(int32(want))
+	}
 	for _, tp := range slices.SortedFunc(maps.Keys(stored.partitions), compareTP) {
-		rec := stored.partitions[tp]
-		if !m.filter.match(tp.Topic) {
-			m.logger.Info("no pattern names the topic any more: its copy is left as it is", topicAttr(tp), partitionAttr(tp))
-			continue
-		}
-		m.agent.claimTopic(tp.Topic, m)
-		p := m.addPartition(m.topic(tp.Topic), tp.Partition)
-		p.stats.state.Store(int32(rec.state))
-		p.desk.stored = true
-		if rec.cause != CauseNone {
-			p.stats.failure.Store(&failure{cause: rec.cause, text: rec.text})
-		}
-		for _, span := range rec.lost {
-			p.lose(span)
-		}
-		m.takeLog(p)
-		if p.feed.held == nil && rec.state == StateMirroring {
-			m.logger.Warn("the partition's directory is gone: it begins again", topicAttr(tp), partitionAttr(tp))
-			p.stats.state.Store(int32(StateUnknown))
+		if t := m.topics[tp.Topic]; t != nil {
+			m.restorePartition(t, tp, stored.partitions[tp])
 		}
 	}
 	return nil
+}
+
+// rebound returns what is wanted of the topics the mirror holds. What is declared has the last word about topics that
+// are mirrored: one that no pattern names any more is let go, its copy left as it is. One with states of the mirror
+// and held by none, as those stored before topics were bound, is bound to it.
+func (m *mirror) rebound(stored *mirrorRecord) (map[string]Wanted, error) {
+	held := m.agent.bindingsOf(m.name)
+	if m.agent.declared[m.name] == nil {
+		return held, nil
+	}
+	var records []MetadataRecord
+	for topic, want := range held {
+		if want == WantedMirroring && !m.filter.match(topic) {
+			m.logger.Info("no pattern names the topic any more: its copy is left as it is", slog.String("topic", topic))
+			records = append(records, bindRecord(topic, binding{}))
+			delete(held, topic)
+		}
+	}
+	for tp, rec := range stored.partitions {
+		free := m.agent.binding(tp.Topic).want == WantedNone && rec.cause != CauseConflict
+		if _, known := held[tp.Topic]; !known && free && m.filter.match(tp.Topic) {
+			held[tp.Topic] = WantedMirroring
+			records = append(records, bindRecord(tp.Topic, binding{m.name, WantedMirroring}))
+		}
+	}
+	return held, m.agent.change(records)
+}
+
+func (m *mirror) restorePartition(t *topic, tp segment.TopicPartition, rec *partitionRecord) {
+	p := m.addPartition(t, tp.Partition)
+	p.stats.state.Store(int32(rec.state))
+	p.desk.stored = true
+	if rec.cause != CauseNone {
+		p.stats.failure.Store(&failure{cause: rec.cause, text: rec.text})
+		p.stats.attempts.Store(int32(rec.attempts))
+	}
+	for _, span := range rec.lost {
+		p.lose(span)
+	}
+	m.takeLog(p)
+	if p.feed.held == nil && rec.state == StateMirroring {
+		m.logger.Warn("the partition's directory is gone: it begins again", topicAttr(tp), partitionAttr(tp))
+		p.stats.state.Store(int32(StateUnknown))
+	}
 }
 
 // takeLog gives a new partition the directory it has, if it has one.
@@ -188,10 +252,15 @@ func (m *mirror) addPartition(t *topic, index int32) *partition {
 	return p
 }
 
-// run mirrors until ctx is done: then every fetcher and worker has returned and no log is touched any more.
+// run mirrors until ctx is done or quit is called: then every fetcher and worker has returned and no log is touched
+// any more.
 func (m *mirror) run(ctx context.Context) {
+	defer close(m.ended)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(m.quits, stop)()
 	m.ctx = ctx
-	m.work.Go(func() { m.source.run(ctx) })
+	m.startSource()
 	m.ask()
 	var spare []event
 	for ctx.Err() == nil {
@@ -204,16 +273,33 @@ func (m *mirror) run(ctx context.Context) {
 		spare = events
 		now := time.Now()
 		if m.owed = now.Before(m.looked.Add(leastPause)); m.owed {
-			m.openSome()
+			m.startWork()
 			continue
 		}
 		m.looked = now
 		m.tick(now)
 	}
-	for _, f := range m.fetchers {
-		<-f.done
-	}
 	m.work.Wait()
+	for _, t := range m.topics {
+		for _, p := range t.partitions {
+			m.agent.flusher.drop(p)
+		}
+	}
+}
+
+// startSource starts what asks the source, with the configuration the mirror has now.
+func (m *mirror) startSource() {
+	ctx, stop := context.WithCancel(m.ctx)
+	s := &source{
+		cfg:      m.cfg.Client,
+		clientID: fmt.Sprintf("broker-%d-metadata-mirror-%s", m.agent.cfg.NodeID, m.name),
+		logger:   m.logger,
+		asks:     newMailbox[sourceAsk](),
+		stop:     stop,
+	}
+	s.answer = func(r refresh) { m.inbox.put(event{refresh: &r}) }
+	m.source = s
+	m.work.Go(func() { s.run(ctx) })
 }
 
 // waitForWork sleeps until there is an event or something is due.
@@ -238,8 +324,8 @@ func (m *mirror) nextLook(now time.Time) time.Duration {
 	}
 	for _, t := range m.topics {
 		for _, p := range t.partitions {
-			if p.desk.phase == phaseWaiting && !m.blocked(p) {
-				wait = min(wait, p.desk.due.Sub(now))
+			if due, ok := m.due(p); ok {
+				wait = min(wait, due.Sub(now))
 			}
 		}
 	}
@@ -252,206 +338,36 @@ func (m *mirror) handle(e *event) {
 		m.released(e.released)
 	case e.opened != nil:
 		m.opened(e.opened)
+	case e.settled != nil:
+		m.settled(e.settled)
 	case e.refresh != nil:
-		m.answered(e.refresh)
+		if e.refresh.from == m.source {
+			m.answered(e.refresh)
+		}
+	case e.look:
+		m.board.looking.Store(false)
+		m.reconsider()
+	case e.started != nil:
+		m.restart(e.started)
 	case e.brokerLost:
 		m.askSoon()
 	}
 }
 
-// tick starts whatever is due.
-func (m *mirror) tick(now time.Time) {
-	if !m.refreshes.pending && !m.refreshes.due.After(now) {
-		m.ask()
-	}
-	var starting []*partition
-	for _, t := range m.topics {
-		for _, p := range t.partitions {
-			if m.canWork(p, now) && m.begin(p) {
-				starting = append(starting, p)
-			}
-		}
-	}
-	m.store(starting)
-	m.openSome()
-	m.retireFetchers()
-}
-
-// fullPause is how often a partition looks whether its disk has room again.
-const fullPause = 200 * time.Millisecond
-
-// leastPause bounds how often the mirror's goroutine looks at its list: events that come faster share one look.
-const leastPause = 5 * time.Millisecond
-
-// canWork reports whether a waiting partition's time has come.
-func (m *mirror) canWork(p *partition, now time.Time) bool {
-	return p.desk.phase == phaseWaiting && !m.blocked(p) && !p.desk.due.After(now)
-}
-
-// blocked reports whether a partition waits for something else than time: an answer of the source, or an operator.
-func (m *mirror) blocked(p *partition) bool {
-	r := &m.refreshes
-	return p.desk.gaveUp || r.answered == 0 || p.desk.refresh > r.answered ||
-		r.failures > 0 && p.state() == StateFailed && p.cause() == CauseSourceUnreachable
-}
-
-// begin brings a waiting partition one step further. It reports whether the partition waits for its PREPARING to be
-// stored, which the caller does for all of them at once.
-func (m *mirror) begin(p *partition) bool {
-	t := p.topic
-	if t.problem != nil {
-		m.fail(p, t.problem)
-		return false
-	}
-	if p.desk.leader < 0 || m.brokers[p.desk.leader] == "" {
-		m.leaderless(p)
-		return false
-	}
-	switch p.state() {
-	case StateUnknown, StateFailed:
-		if h := p.feed.held; p.cause() == CauseDiskFull && h != nil && h.dir.full.Load() {
-			p.desk.due = time.Now().Add(fullPause)
-			return false
-		}
-		p.feed.prior = p.cause()
-		if !p.move(StatePreparing, nil) {
-			return false
-		}
-		return true
-	case StatePreparing, StateMirroring:
-		if !p.desk.stored {
-			return true
-		}
-		m.assign(p)
-	default: // a state that only later work enters: nothing is fetched in it
-		p.desk.gaveUp = true
-	}
-	return false
-}
-
-func (m *mirror) leaderless(p *partition) {
-	p.desk.noLeader++
-	if p.desk.noLeader >= 3 {
-		m.fail(p, failf(CauseNoLeader, "the source names no leader"))
-		return
-	}
-	p.desk.refresh = m.refreshes.asked + 1
-	m.askSoon()
-}
-
-// store makes the PREPARING of starting and every other changed state durable with one sync. An action follows only
-// where that worked; a FAILED that could not be stored stands all the same: it is found again after a restart.
-func (m *mirror) store(starting []*partition) {
-	var records []StateRecord
-	for _, p := range starting {
-		records = append(records, p.record())
-	}
-	changed := m.changed
-	m.changed = nil
-	for _, p := range changed {
-		p.desk.changed = false
-		records = append(records, p.record())
-	}
-	if len(records) == 0 {
-		return
-	}
-	if err := m.agent.states.append(records...); err != nil {
-		m.logger.Error("states could not be stored", slog.Int("partitions", len(records)), slog.Any("err", err))
-		for _, p := range starting {
-			m.fail(p, failf(causeOf(err), "%v", err))
-		}
-		return
-	}
-	for _, p := range changed {
-		p.desk.stored = true
-	}
-	for _, p := range starting {
-		p.desk.stored = true
-		m.assign(p)
-	}
-}
-
-// assign gives a partition whose state is stored to a worker that opens its log, or to its fetcher.
-func (m *mirror) assign(p *partition) {
-	m.configure(p)
-	log := p.feed.log
-	if log == nil || log.Failed() != nil || p.stats.disk.gone.Load() || p.feed.held.policy != p.config.Load().Policy {
-		p.desk.phase = phaseOpening
-		m.toOpen = append(m.toOpen, p)
-		return
-	}
-	bound, ok := log.Source()
-	switch {
-	case ok && !sameSource(bound, *p.identity.Load()):
-		m.fail(p, mismatch(bound, *p.identity.Load()))
-		return
-	case ok && bound != *p.identity.Load():
-		if err := rebind(log, *p.identity.Load()); err != nil {
-			m.fail(p, failf(causeOf(err), "%v", err))
-			return
-		}
-	case !ok && p.state() == StateMirroring:
-		m.fail(p, failf(CauseIO, "%s does not say any more what it is a copy of: it will be compared", log.Dir()))
-		return
-	}
-	key := fetcherKey{broker: p.desk.leader, number: int(hashOf(p.tp) % uint32(m.agent.cfg.NumFetchers))}
-	f := m.fetchers[key]
-	if f == nil {
-		f = newFetcher(m, key, m.brokers[p.desk.leader])
-		m.fetchers[key] = f
-		m.board.mu.Lock()
-		m.board.running = append(m.board.running, f)
-		m.board.mu.Unlock()
-		m.work.Go(func() { f.run(m.ctx) })
-	}
-	p.desk.phase, p.desk.fetcher, p.feed.steady = phaseFetching, f, false
-	p.stats.leader.Store(p.desk.leader)
-	f.inbox.put(command{p: p})
-}
-
-// rebind names the topic's id to a log that was begun before its source had ids; the history stays.
-func rebind(log *segment.Log, id segment.SourceID) error {
-	entries := log.SourceEpochEntries()
-	if err := log.Rebind(id); err != nil {
-		return err
-	}
-	if len(entries) == 0 {
-		return nil
-	}
-	return log.ReplaceSourceEpochs(entries)
-}
-
-// configure gives a partition the configuration of its source topic.
-func (m *mirror) configure(p *partition) {
-	if p.config.Load() == nil || p.desk.configured != p.topic.config {
-		cfg := p.topic.config.apply(m.agent.cfg.Log.segmentConfig(m.board.policy, m.agent.cutDirOf(p.tp)))
-		old := p.config.Swap(&cfg)
-		if old != nil && shapeOf(old) != shapeOf(&cfg) && p.state() == StateMirroring {
-			m.changedState(p)
-		}
-		p.desk.configured = p.topic.config
-	}
-	id := segment.SourceID{ClusterID: m.board.clusterID, TopicID: p.topic.id}
-	if old := p.identity.Load(); old == nil || *old != id {
-		p.identity.Store(&id)
-	}
-	p.compacted.Store(p.topic.config.compacted)
-}
-
-func hashOf(tp segment.TopicPartition) uint32 {
-	h := uint32(2166136261)
-	for i := range len(tp.Topic) {
-		h = (h ^ uint32(tp.Topic[i])) * 16777619
-	}
-	return h + uint32(tp.Partition)
-}
-
 // released takes back a partition that a fetcher let go.
 func (m *mirror) released(r *release) {
 	p := r.p
-	p.desk.phase, p.desk.fetcher = phaseWaiting, nil
+	p.desk.phase, p.desk.fetcher, p.desk.leaving = phaseWaiting, nil, false
 	p.stats.leader.Store(-1)
 	if m.ctx.Err() != nil {
+		return
+	}
+	if state := p.state(); state == StatePausing || state == StateStopping { // the source's troubles are ours no more
+		p.desk.pending = nil
+		if r.why != nil && r.why.cause == CauseDirectoryLost {
+			m.abandonLog(p)
+		}
+		m.settle(p)
 		return
 	}
 	if why := p.desk.pending; why != nil {
@@ -511,8 +427,12 @@ const (
 
 // fail makes a partition FAILED, or keeps it so, and settles when it is tried again.
 func (m *mirror) fail(p *partition, why *failure) {
+	state, want := p.state(), p.want()
+	if want != WantedNone && state != StatePausing && !needsSource(state, want) {
+		return // what is wrong with the source is no concern of a partition that is to rest
+	}
 	attempts := int(p.stats.attempts.Load())
-	same := p.state() == StateFailed && p.cause() == why.cause
+	same := state == StateFailed && p.cause() == why.cause
 	attempts++
 	p.stats.attempts.Store(int32(attempts))
 	p.move(StateFailed, why)
@@ -522,7 +442,8 @@ func (m *mirror) fail(p *partition, why *failure) {
 	p.desk.noLeader = 0
 	if !again && !same && why.cause.retryClass() == retryCounted {
 		m.logger.Error("not tried again", topicAttr(p.tp), partitionAttr(p.tp), slog.Int("attempts", attempts-1),
-			slog.String("cause", why.cause.String()), slog.String("remedy", why.cause.remedy()))
+			slog.String("cause", why.cause.String()),
+			slog.String("remedy", why.cause.remedy(m.agent.commands(m.name, p.tp.Topic))))
 	}
 	if !same {
 		m.changedState(p)
@@ -546,12 +467,18 @@ func (m *mirror) retireFetchers() {
 		if m.brokers[key.broker] != "" || m.holds(f) {
 			continue
 		}
-		delete(m.fetchers, key)
-		m.board.mu.Lock()
-		m.board.running = slices.DeleteFunc(m.board.running, func(other *fetcher) bool { return other == f })
-		m.board.mu.Unlock()
+		m.dismiss(key)
 		f.inbox.put(command{quit: true})
 	}
+}
+
+// dismiss forgets a fetcher.
+func (m *mirror) dismiss(key fetcherKey) {
+	f := m.fetchers[key]
+	delete(m.fetchers, key)
+	m.board.mu.Lock()
+	m.board.running = slices.DeleteFunc(m.board.running, func(other *fetcher) bool { return other == f })
+	m.board.mu.Unlock()
 }
 
 func (m *mirror) holds(f *fetcher) bool {

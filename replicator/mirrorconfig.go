@@ -75,6 +75,17 @@ func DefaultMirrorConfig(name string) MirrorConfig {
 	}
 }
 
+// checkMirrorName says what is wrong with a mirror's name.
+func checkMirrorName(name string) error {
+	if !legalTopic(name) {
+		return errors.New("a name is 1 to 249 ASCII letters, digits, '.', '_' or '-'")
+	}
+	if strings.HasSuffix(name, endingStopped) || strings.HasSuffix(name, endingPaused) {
+		return errors.New("a name may not end in .stopped or .paused")
+	}
+	return nil
+}
+
 // Validate joins the faults of one mirror.
 func (m *MirrorConfig) Validate() error {
 	var errs []error
@@ -83,10 +94,9 @@ func (m *MirrorConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("%w: mirror %s: "+format, append([]any{ErrConfig, m.Name}, args...)...))
 		}
 	}
-	fault(!mirrorName.MatchString(m.Name) || m.Name == "." || m.Name == "..",
-		"a name is 1 to 249 ASCII letters, digits, '.', '_' or '-'")
-	fault(strings.HasSuffix(m.Name, ".stopped") || strings.HasSuffix(m.Name, ".paused"),
-		"a name may not end in .stopped or .paused")
+	if err := checkMirrorName(m.Name); err != nil {
+		fault(true, "%w", err)
+	}
 	fault(len(m.Client.BootstrapServers) == 0, "bootstrap.servers is required")
 	fault(m.Fetch.WaitMax >= m.Client.SocketTimeout,
 		"mirror.fetch.wait.max.ms %d is not below mirror.socket.timeout.ms %d",
@@ -126,7 +136,6 @@ func parseMirror(name string, defaults, own map[string]string) (MirrorConfig, []
 			noEffect = append(noEffect, key)
 		}
 	}
-	m.EpochPolicyChosen = m.EpochPolicy != EpochPolicyDefault
 	return m, noEffect, errors.Join(errs...)
 }
 

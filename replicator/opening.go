@@ -7,26 +7,32 @@ type opened struct {
 	err  error
 }
 
-// openSome starts workers for partitions whose log is to be opened: nearly always a new one, which is a few syncs.
-func (m *mirror) openSome() {
-	for len(m.toOpen) > 0 && m.openers < syncsAtOnce {
-		p := m.toOpen[0]
-		m.toOpen = m.toOpen[1:]
-		m.openers++
-		m.work.Go(func() {
-			m.agent.flusher.drop(p)
-			held := p.feed.held
-			if held == nil {
-				held = m.agent.logs.claim(p.tp)
-			}
-			err := m.agent.logs.reopen(held, *p.config.Load())
-			m.inbox.put(event{opened: &opened{p: p, held: held, err: err}})
-		})
+// startWork starts workers that open and settle logs: nearly always a few syncs each.
+func (m *mirror) startWork() {
+	for len(m.toWork) > 0 && m.workers < syncsAtOnce {
+		do := m.toWork[0]
+		m.toWork = m.toWork[1:]
+		m.workers++
+		m.work.Go(do)
 	}
 }
 
+// open has a partition's log opened.
+func (m *mirror) open(p *partition) {
+	p.desk.phase = phaseOpening
+	held, cfg := p.feed.held, *p.config.Load()
+	m.toWork = append(m.toWork, func() {
+		m.agent.flusher.drop(p)
+		if held == nil {
+			held = m.agent.logs.claim(p.tp)
+		}
+		err := m.agent.logs.reopen(held, cfg)
+		m.inbox.put(event{opened: &opened{p: p, held: held, err: err}})
+	})
+}
+
 func (m *mirror) opened(o *opened) {
-	m.openers--
+	m.workers--
 	p := o.p
 	p.desk.phase = phaseWaiting
 	if o.err != nil {

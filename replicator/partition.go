@@ -39,6 +39,7 @@ const (
 	phaseWaiting  phase = iota // nobody: for a leader, a refresh or its next try
 	phaseOpening               // a worker opens its log
 	phaseFetching              // a fetcher holds it
+	phaseSettling              // a worker makes what it has durable: it is being paused or stopped
 )
 
 // desk is what the mirror's goroutine knows of a partition.
@@ -46,6 +47,10 @@ type desk struct {
 	phase      phase
 	leader     int32 // -1 = none
 	fetcher    *fetcher
+	leaving    bool        // its fetcher was asked to let go, for a state it is to have
+	settled    bool        // the action of PAUSING or STOPPING is done
+	resting    bool        // settled, and not among the partitions that are flushed
+	retry      time.Time   // what needs no source is not tried before
 	pending    *failure    // becomes its failure once the fetcher has let go
 	due        time.Time   // not before; zero = now
 	gaveUp     bool        // FAILED and not tried again
@@ -147,6 +152,9 @@ func newPartition(m *mirror, t *topic, index int32) *partition {
 // state returns the partition's state. Any goroutine.
 func (p *partition) state() State { return State(p.stats.state.Load()) }
 
+// want returns what is wanted of its topic. Any goroutine.
+func (p *partition) want() Wanted { return Wanted(p.topic.want.Load()) }
+
 func (p *partition) cause() Cause {
 	if f := p.stats.failure.Load(); f != nil {
 		return f.cause
@@ -183,7 +191,8 @@ func (p *partition) move(next State, why *failure) bool {
 		attrs = append(attrs, slog.String("cause", why.cause.String()), slog.String("err", why.text))
 		if why.cause.retryClass() == retryNever {
 			level = slog.LevelError
-			attrs = append(attrs, slog.String("remedy", why.cause.remedy()))
+			remedy := why.cause.remedy(p.mirror.agent.commands(p.mirror.name, p.tp.Topic))
+			attrs = append(attrs, slog.String("remedy", remedy))
 		}
 	}
 	logger.LogAttrs(p.mirror.ctx, level, "state change", attrs...)
@@ -193,7 +202,7 @@ func (p *partition) move(next State, why *failure) bool {
 // record returns what the state log is to hold of the partition.
 func (p *partition) record() StateRecord {
 	r := StateRecord{
-		Type: recordPartitionState, Mirror: p.mirror.cfg.Name, Topic: p.tp.Topic, Partition: p.tp.Partition,
+		Type: recordPartitionState, Mirror: p.mirror.name, Topic: p.tp.Topic, Partition: p.tp.Partition,
 		State: p.state(),
 	}
 	if cfg := p.config.Load(); cfg != nil {
@@ -239,10 +248,13 @@ func (p *partition) status(now time.Time) PartitionStatus {
 	state, why, lost := p.state(), s.failure.Load(), slices.Clone(s.lost)
 	s.mu.Unlock()
 	out := PartitionStatus{
-		Topic: p.tp.Topic, Partition: p.tp.Partition, State: state, Lost: lost, Attempts: int(s.attempts.Load()),
-		Leader: s.leader.Load(), SourceOffset: s.sourceOffset.Load(), EndOffset: -1, LogStart: -1, HighWatermark: -1,
-		LagRecords: -1, LagSeconds: -1, Bytes: s.bytes.Load(), Batches: s.batches.Load(),
-		LostRecords: s.lostRecords.Load(), Gaps: s.gaps.Load(), Truncated: s.truncated.Load(),
+		Topic: p.tp.Topic, Partition: p.tp.Partition, State: state, Wanted: p.want(), Lost: lost,
+		Attempts: int(s.attempts.Load()), Leader: s.leader.Load(), SourceOffset: s.sourceOffset.Load(),
+		EndOffset: -1, LogStart: -1, HighWatermark: -1, LagRecords: -1, LagSeconds: -1,
+		PartitionCounts: PartitionCounts{
+			Bytes: s.bytes.Load(), Batches: s.batches.Load(), LostRecords: s.lostRecords.Load(), Gaps: s.gaps.Load(),
+			Truncated: s.truncated.Load(),
+		},
 	}
 	if why != nil {
 		out.Cause, out.CauseText = why.cause, why.text

@@ -82,7 +82,7 @@ func (f *fetcher) startPositions(ctx context.Context) error {
 	if len(empty) == 0 {
 		return nil
 	}
-	start := f.mirror.cfg.Start
+	start := f.cfg.Start
 	earliest, err := f.listOffsets(ctx, empty, fetchwire.TimestampEarliest)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (f *fetcher) startOne(p *partition, earliest, latest, at fetchwire.ListOffs
 		}
 	}
 	offset := earliest.Offset
-	start := f.mirror.cfg.Start
+	start := f.cfg.Start
 	if p.late && start.At != StartTimestamp { // nothing of it was there when the mirror was told where to begin
 		start = StartPosition{At: StartEarliest}
 	}

@@ -35,12 +35,12 @@ func (f *fetcher) noteQuota(now time.Time, throttleMs int32) {
 		if !q.slowed {
 			q.slowed, q.began = true, now
 			f.mirror.logger.Info("the source's quota slows the mirror", slog.Int("broker", int(f.key.broker)),
-				slog.String("client_id", f.client), slog.Duration("told_to_wait", pause))
+				slog.String("client_id", f.clientID()), slog.Duration("told_to_wait", pause))
 		}
 	case q.slowed && now.Sub(q.until) > quotaOver:
 		q.slowed = false
 		f.mirror.logger.Info("the source's quota slows the mirror no more", slog.Int("broker", int(f.key.broker)),
-			slog.String("client_id", f.client), slog.Duration("slowed_for", q.until.Sub(q.began)))
+			slog.String("client_id", f.clientID()), slog.Duration("slowed_for", q.until.Sub(q.began)))
 	}
 }
 

@@ -78,28 +78,51 @@ func (c Cause) fromMetadata() bool {
 	}
 }
 
-// remedy says what an operator can do about a cause that is not tried again.
-func (c Cause) remedy() string {
+// commands are the command lines that a remedy names.
+type commands struct{ start, stop string }
+
+// commands returns the command lines that start and stop a topic.
+func (a *Agent) commands(mirror, topic string) commands {
+	addr := "HOST:PORT"
+	if a.clients != nil {
+		for _, e := range a.clients.endpoints {
+			addr = hostPort(e.host, e.port)
+			break
+		}
+	}
+	line := func(action string) string {
+		return fmt.Sprintf("segmirror mirrors --bootstrap-server %s --%s --mirror %s --topics %s",
+			addr, action, mirror, topic)
+	}
+	return commands{start: line("start"), stop: line("stop")}
+}
+
+// remedy says what an operator can do about a cause, in words that follow the facts.
+func (c Cause) remedy(run commands) string {
 	switch c {
 	case CauseCreatedAgain:
-		return "the copy is kept; move its directory away and restart the agent to mirror the new topic"
+		return "the copy is kept; to mirror the new topic: " + run.stop + ", stop the agent, move the copy's directories " +
+			"away, start the agent, " + run.start
 	case CauseClusterChanged:
-		return "point bootstrap.servers at the cluster the mirror began with, or declare a mirror of another name"
+		return "point bootstrap.servers at the cluster the mirror began with, or create a mirror of another name"
 	case CauseTopicGone:
-		return "the copy is kept; remove the topic from mirror.topics.include"
+		return "the copy is kept; mirrored on if the topic comes back, or: " + run.stop
 	case CauseDiverged:
-		return "keep whichever side is right; mirror.unclean.leader.election.enable=true cuts the mirror's own tail"
+		return "keep whichever side is right; mirror.unclean.leader.election.enable=true cuts the mirror's own tail: " +
+			"set it, then " + run.start
 	case CauseSourceShorter:
 		return "the copy is kept: it holds more than the source; save it before anything is cut"
 	case CauseOvertaken:
-		return "set mirror.gap.policy=resume to go on at the source's log start"
+		return "set mirror.gap.policy=resume to go on at the source's log start, then " + run.start
 	case CauseDirectoryLost:
-		return "put the directory back, or restart the agent to mirror it from its start position"
+		return "put the directory back, then " + run.start + "; or restart the agent to mirror it from its start position"
 	case CauseConflict:
-		return "exclude the topic from one of the mirrors"
-	default:
-		return "restart the agent once the cause is gone"
+		return "exclude the topic from one of the mirrors, or stop it there and " + run.start
 	}
+	if c.retryClass() == retryForever {
+		return "it is tried again by itself; at once: " + run.start
+	}
+	return "it is tried again a few times; once the cause is gone: " + run.start
 }
 
 // failure is a cause with its facts.

@@ -35,7 +35,7 @@ func (c *client) configsOf(kind int8, name string) (configs []fetchwire.Describe
 	if kind != fetchwire.ResourceTopic {
 		return nil, fetchwire.CodeInvalidRequest, fmt.Sprintf("resource type %d has no configuration here", kind)
 	}
-	for _, m := range c.server.agent.mirrors {
+	for _, m := range c.server.agent.allMirrors() {
 		m.board.mu.Lock()
 		parts := slices.Clone(m.board.parts)
 		m.board.mu.Unlock()

@@ -22,12 +22,11 @@ import (
 // beside the mirror's, which it sends each answer: a bootstrap server that hangs stops no fetcher.
 type source struct {
 	cfg      ClientConfig
-	filter   topicFilter
-	explicit []string // literal names of the include list, asked for by name
 	clientID string
 	logger   *slog.Logger
 	asks     *mailbox[sourceAsk]
 	answer   func(refresh)
+	stop     context.CancelFunc // ends run
 
 	// owner: run
 	conn    *fetchwire.Conn
@@ -37,14 +36,19 @@ type source struct {
 	cache   map[string]topicConfig // newest answer for each topic
 }
 
-// sourceAsk asks for a refresh; known topics are asked for by name if the list of all does not hold them.
+// sourceAsk asks for a refresh.
 type sourceAsk struct {
-	known []string
-	seq   int
+	seq    int
+	known  map[string]bool // wanted whether or not they pass; asked for by name if the list of all does not hold them
+	filter topicFilter     // what else is wanted
 }
+
+// wants reports whether a topic is to be in the answer.
+func (a *sourceAsk) wants(name string) bool { return a.known[name] || a.filter.match(name) }
 
 // refresh is what a source answered.
 type refresh struct {
+	from      *source
 	seq       int // of the ask it answers
 	err       error
 	clusterID string
@@ -111,11 +115,11 @@ func (s *source) disconnect() {
 }
 
 func (s *source) refresh(ctx context.Context, ask sourceAsk) refresh {
-	out := refresh{seq: ask.seq}
+	out := refresh{from: s, seq: ask.seq}
 	if out.err = s.connect(ctx); out.err != nil {
 		return out
 	}
-	if out.err = s.metadata(ctx, ask, &out); out.err != nil {
+	if out.err = s.metadata(ctx, &ask, &out); out.err != nil {
 		s.disconnect()
 		return out
 	}
@@ -141,6 +145,9 @@ func (s *source) connect(ctx context.Context) error {
 			addrs = append(addrs, addr)
 		}
 	}
+	if len(addrs) == 0 {
+		return fmt.Errorf("%w: the mirror has no bootstrap.servers", ErrConfig)
+	}
 	var errs []error
 	for _, addr := range addrs {
 		dial, err := s.cfg.dialConfig(addr, s.clientID, s.cfg.RequestTimeout)
@@ -160,7 +167,7 @@ func (s *source) connect(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (s *source) metadata(ctx context.Context, ask sourceAsk, out *refresh) error {
+func (s *source) metadata(ctx context.Context, ask *sourceAsk, out *refresh) error {
 	resp, err := s.conn.Metadata(ctx, &fetchwire.MetadataRequest{})
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.conn.Addr(), err)
@@ -181,7 +188,7 @@ func (s *source) metadata(ctx context.Context, ask sourceAsk, out *refresh) erro
 	seen := map[string]bool{}
 	for i := range resp.Topics {
 		t := &resp.Topics[i]
-		if t.Name == nil || !s.filter.match(*t.Name) {
+		if t.Name == nil || !ask.wants(*t.Name) {
 			continue
 		}
 		seen[*t.Name] = true
@@ -191,10 +198,10 @@ func (s *source) metadata(ctx context.Context, ask sourceAsk, out *refresh) erro
 }
 
 // missing asks by name for topics the list of all did not hold: it leaves out what we may not describe.
-func (s *source) missing(ctx context.Context, ask sourceAsk, seen map[string]bool, out *refresh) error {
+func (s *source) missing(ctx context.Context, ask *sourceAsk, seen map[string]bool, out *refresh) error {
 	req := fetchwire.MetadataRequest{Topics: []fetchwire.MetadataRequestTopic{}}
-	for _, name := range slices.Concat(ask.known, s.explicit) {
-		if !seen[name] && s.filter.match(name) {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(ask.known)), ask.filter.include.plainNames()) {
+		if !seen[name] && ask.wants(name) {
 			seen[name] = true
 			req.Topics = append(req.Topics, fetchwire.MetadataRequestTopic{Name: &name})
 		}
@@ -207,7 +214,7 @@ func (s *source) missing(ctx context.Context, ask sourceAsk, seen map[string]boo
 		return fmt.Errorf("%s: %w", s.conn.Addr(), err)
 	}
 	for i := range resp.Topics {
-		if resp.Topics[i].Name != nil && s.filter.match(*resp.Topics[i].Name) {
+		if resp.Topics[i].Name != nil && ask.wants(*resp.Topics[i].Name) {
 			out.topics = append(out.topics, readTopic(&resp.Topics[i]))
 		}
 	}

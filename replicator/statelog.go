@@ -85,18 +85,34 @@ func (s *stateLog) mirror(name string) mirrorRecord {
 	return out
 }
 
+// shape returns the shape that is stored of a partition, zero if none is. Any goroutine.
+func (s *stateLog) shape(mirror string, tp segment.TopicPartition) (shape logShape) {
+	s.view(func(image stateImage) {
+		if m := image[mirror]; m != nil && m.partitions[tp] != nil {
+			shape = m.partitions[tp].shape
+		}
+	})
+	return shape
+}
+
 // applyState merges one record into table. A later record wins; a mirror's tombstone of its states forgets them.
 func applyState(table stateImage, r *StateRecord) {
 	m := table[r.Mirror]
+	if r.Tombstone {
+		switch {
+		case m == nil:
+		case r.Type == recordPartitionState:
+			delete(table, r.Mirror)
+		case r.Type == recordLastMirrorEpochs:
+			for _, p := range m.partitions {
+				p.epoch = nil
+			}
+		}
+		return
+	}
 	if m == nil {
 		m = &mirrorRecord{partitions: map[segment.TopicPartition]*partitionRecord{}}
 		table[r.Mirror] = m
-	}
-	if r.Tombstone {
-		if r.Type == recordPartitionState {
-			delete(table, r.Mirror)
-		}
-		return
 	}
 	switch r.Type {
 	case recordMirrorSource:

@@ -40,6 +40,7 @@ type PartitionStatus struct {
 	Topic         string
 	Partition     int32
 	State         State
+	Wanted        Wanted // of its topic
 	Cause         Cause  // why it is FAILED; CauseNone otherwise
 	CauseText     string // the facts of Cause: offsets, epochs, sums
 	Attempts      int
@@ -50,13 +51,18 @@ type PartitionStatus struct {
 	HighWatermark int64
 	LagRecords    int64
 	LagSeconds    float64
-	Bytes         int64 // appended since the agent started
-	Batches       int64
-	Gaps          int64 // places where offsets were missing although the source does not compact
-	Truncated     int64 // records cut because the source elected a leader without them
-	LostRecords   int64
-	Lost          []LostRange
-	Dir           string // the log directory that holds it
+	PartitionCounts
+	Lost []LostRange
+	Dir  string // the log directory that holds it
+}
+
+// PartitionCounts count what became of a partition since the agent started, LostRecords since it was first mirrored.
+type PartitionCounts struct {
+	Bytes       int64 // appended
+	Batches     int64
+	Gaps        int64 // places where offsets were missing although the source does not compact
+	Truncated   int64 // records cut because the source elected a leader without them
+	LostRecords int64
 }
 
 // LostRange is a range of offsets [From, To) that the source had deleted before the mirror could fetch it.
@@ -89,7 +95,7 @@ type LogDirStatus struct {
 func (a *Agent) Status() Status {
 	now := time.Now()
 	out := Status{NodeID: a.cfg.NodeID, ClusterID: a.clusterID(), Throttle: a.throttles.node.status()}
-	for _, m := range a.mirrors {
+	for _, m := range a.allMirrors() {
 		out.Mirrors = append(out.Mirrors, m.status(now))
 	}
 	for _, d := range a.logs.dirs {
@@ -103,7 +109,7 @@ func (a *Agent) Status() Status {
 func (m *mirror) status(now time.Time) MirrorStatus {
 	m.board.mu.Lock()
 	out := MirrorStatus{
-		Name: m.cfg.Name, SourceClusterID: m.board.clusterID, EpochPolicy: m.board.policy, Refreshed: m.board.refreshed,
+		Name: m.name, SourceClusterID: m.board.clusterID, EpochPolicy: m.board.policy, Refreshed: m.board.refreshed,
 		RefreshError: m.board.refErr, Errors: m.errors.snapshot(), Throttle: m.throttle.status(),
 	}
 	parts, fetchers := slices.Clone(m.board.parts), slices.Clone(m.board.running)
