@@ -35,30 +35,17 @@ func (f *fetcher) investigate(ctx context.Context) {
 // outOfRange decides what OFFSET_OUT_OF_RANGE at our end means. Nothing of ours is cut here unless retention at the
 // source passed our end and the gap policy says to go on.
 func (f *fetcher) outOfRange(ctx context.Context, p *partition) (why *failure, stale bool, err error) {
-	one := []*partition{p}
-	earliest, err := f.listOffsets(ctx, one, fetchwire.TimestampEarliest)
-	if err != nil {
-		return nil, false, err
-	}
-	latest, err := f.listOffsets(ctx, one, fetchwire.TimestampLatest)
-	if err != nil {
-		return nil, false, err
-	}
-	first, last := earliest[p.tp], latest[p.tp]
-	for _, r := range []fetchwire.ListOffsetsResult{first, last} {
-		if r.ErrorCode != fetchwire.CodeNone {
-			why, stale = f.codeFailure(r.ErrorCode)
-			return why, stale, nil
-		}
+	theirs, why, stale, err := f.rangeOf(ctx, p)
+	if why != nil || stale || err != nil {
+		return why, stale, err
 	}
 	log := p.feed.log
 	start, end := log.LogStartOffset(), log.LogEndOffset()
 	switch {
-	case end < first.Offset:
-		return f.overtaken(p, first.Offset), false, nil
-	case end > last.Offset:
-		return failf(CauseSourceShorter, "the source holds [%d, %d), the mirror [%d, %d): nothing was cut",
-			first.Offset, last.Offset, start, end), false, nil
+	case end < theirs.start:
+		return f.overtaken(p, theirs.start), false, nil
+	case end > theirs.end:
+		return theirs.shorterThan(start, end), false, nil
 	}
 	if forgot, err := forgetHollow(log); err != nil || forgot {
 		if err != nil {
@@ -73,7 +60,7 @@ func (f *fetcher) outOfRange(ctx context.Context, p *partition) (why *failure, s
 		}
 		if answer.ErrorCode == fetchwire.CodeNone && answer.LeaderEpoch < 0 {
 			return failf(CauseDiverged, "the source [%d, %d) does not know leader epoch %d, in which the mirror "+
-				"[%d, %d) ends", first.Offset, last.Offset, epoch, start, end), false, nil
+				"[%d, %d) ends", theirs.start, theirs.end, epoch, start, end), false, nil
 		}
 	}
 	if p.feed.outside < outsideTries {
@@ -82,7 +69,35 @@ func (f *fetcher) outOfRange(ctx context.Context, p *partition) (why *failure, s
 	}
 	p.feed.outside = 0
 	return failf(CauseDiverged, "the source [%d, %d) refuses offset %d, the mirror's end, as out of range %d times",
-		first.Offset, last.Offset, end, outsideTries), false, nil
+		theirs.start, theirs.end, end, outsideTries), false, nil
+}
+
+// sourceRange is what a source holds of a partition: offsets [start, end).
+type sourceRange struct{ start, end int64 }
+
+// rangeOf asks the source what it holds of a partition.
+func (f *fetcher) rangeOf(ctx context.Context, p *partition) (held sourceRange, why *failure, stale bool, err error) {
+	for _, ask := range []struct {
+		timestamp int64
+		answer    *int64
+	}{{fetchwire.TimestampEarliest, &held.start}, {fetchwire.TimestampLatest, &held.end}} {
+		answers, err := f.listOffsets(ctx, []*partition{p}, ask.timestamp)
+		if err != nil {
+			return held, nil, false, err
+		}
+		if code := answers[p.tp].ErrorCode; code != fetchwire.CodeNone {
+			why, stale = f.codeFailure(code)
+			return held, why, stale, nil
+		}
+		*ask.answer = answers[p.tp].Offset
+	}
+	return held, nil, false, nil
+}
+
+// shorterThan says that a mirror of [start, end) holds more: what is absent does not differ, it may come back.
+func (r sourceRange) shorterThan(start, end int64) *failure {
+	return failf(CauseSourceShorter, "the source holds [%d, %d), the mirror [%d, %d): nothing was cut",
+		r.start, r.end, start, end)
 }
 
 // overtaken handles retention at the source that passed our end: the range between is lost.
@@ -226,33 +241,19 @@ func (f *fetcher) willPart(ctx context.Context, p *partition) (bool, error) {
 func (f *fetcher) compareTail(ctx context.Context, p *partition) (why *failure, stale bool, err error) {
 	log := p.feed.log
 	start, end := log.LogStartOffset(), log.LogEndOffset()
-	first, err := f.listOffsets(ctx, []*partition{p}, fetchwire.TimestampEarliest)
-	if err != nil {
-		return nil, false, err
-	}
-	theirs := first[p.tp]
-	if theirs.ErrorCode != fetchwire.CodeNone {
-		why, stale = f.codeFailure(theirs.ErrorCode)
-		return why, stale, nil
-	}
-	last, err := f.listOffsets(ctx, []*partition{p}, fetchwire.TimestampLatest)
-	if err != nil {
-		return nil, false, err
-	}
-	if l := last[p.tp]; l.ErrorCode != fetchwire.CodeNone {
-		why, stale = f.codeFailure(l.ErrorCode)
-		return why, stale, nil
-	} else if l.Offset < end { // what is absent does not differ: it may come back
+	theirs, why, stale, err := f.rangeOf(ctx, p)
+	switch {
+	case why != nil || stale || err != nil:
+		return why, stale, err
+	case theirs.end < end:
 		if parts, err := f.willPart(ctx, p); parts || err != nil {
 			return nil, false, err
 		}
-		return failf(CauseSourceShorter, "the source holds [%d, %d), the mirror [%d, %d): nothing was cut",
-			theirs.Offset, l.Offset, start, end), false, nil
-	}
-	if theirs.Offset >= end { // nothing is left to compare: the gap policy decides at the first fetch
+		return theirs.shorterThan(start, end), false, nil
+	case theirs.start >= end: // nothing is left to compare: the gap policy decides at the first fetch
 		return nil, false, nil
 	}
-	low := max(start, theirs.Offset)
+	low := max(start, theirs.start)
 	same, stale, err := f.sameAt(ctx, p, end-1)
 	switch {
 	case err != nil || stale:
@@ -271,7 +272,7 @@ func (f *fetcher) compareTail(ctx context.Context, p *partition) (why *failure, 
 	}
 	if shared <= low {
 		return failf(CauseDiverged, "no batch of the mirror [%d, %d) is the source's (log start %d)",
-			start, end, theirs.Offset), false, nil
+			start, end, theirs.start), false, nil
 	}
 	return failf(CauseDiverged, "the mirror [%d, %d) and the source share what is below %d and differ from there",
 		start, end, shared), false, nil

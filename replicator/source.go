@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -73,12 +74,9 @@ type sourcePartition struct {
 
 // topicConfig is what of a source topic's configuration shapes the copy. Zero values mean "not said".
 type topicConfig struct {
-	err                error // why it could not be read
-	segmentBytes       int32
-	segmentMs          int64
-	indexIntervalBytes int32
-	indexMaxBytes      int32
-	compacted          bool
+	err       error // why it could not be read
+	shape     logShape
+	compacted bool
 }
 
 // run answers asks until ctx is done, then closes its connections.
@@ -307,13 +305,13 @@ func readTopicConfig(c kadm.ResourceConfig) topicConfig {
 		}
 		switch n, _ := strconv.ParseInt(*kv.Value, 10, 64); kv.Key { // not a number: 0, not said
 		case "segment.bytes":
-			out.segmentBytes = int32(min(n, 1<<31-1))
+			out.shape.segmentBytes = saidInt32(n, 61)
 		case "segment.ms":
-			out.segmentMs = n
+			out.shape.segmentMs = max(n, 0)
 		case "index.interval.bytes":
-			out.indexIntervalBytes = int32(min(n, 1<<31-1))
+			out.shape.indexIntervalBytes = saidInt32(n, 1)
 		case "segment.index.bytes":
-			out.indexMaxBytes = int32(min(n, 1<<31-1))
+			out.shape.indexMaxBytes = saidInt32(n, 24)
 		case "cleanup.policy":
 			out.compacted = slices.Contains(splitList(*kv.Value), "compact")
 		}
@@ -321,21 +319,17 @@ func readTopicConfig(c kadm.ResourceConfig) topicConfig {
 	return out
 }
 
+// saidInt32 is a value of at least least, 0 for another.
+func saidInt32(n int64, least int32) int32 {
+	if n < int64(least) {
+		return 0
+	}
+	return int32(min(n, math.MaxInt32))
+}
+
 // apply returns cfg with what the source topic says in place of the agent's defaults.
 func (t *topicConfig) apply(cfg segment.Config) segment.Config {
-	if t.segmentBytes >= 61 {
-		cfg.SegmentBytes = t.segmentBytes
-	}
-	if t.segmentMs > 0 {
-		cfg.SegmentMs = t.segmentMs
-	}
-	if t.indexIntervalBytes > 0 {
-		cfg.IndexIntervalBytes = t.indexIntervalBytes
-	}
-	if t.indexMaxBytes >= 24 {
-		cfg.IndexMaxBytes = t.indexMaxBytes
-	}
-	return cfg
+	return t.shape.or(shapeOf(&cfg)).apply(cfg)
 }
 
 // segmentConfig is the configuration of a partition before its source topic's is known.

@@ -1,6 +1,7 @@
 package replicator
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -68,6 +69,15 @@ const logShapeSize = 4 + 8 + 4 + 4
 
 func shapeOf(cfg *segment.Config) logShape {
 	return logShape{cfg.SegmentBytes, cfg.SegmentMs, cfg.IndexIntervalBytes, cfg.IndexMaxBytes}
+}
+
+// or returns the shape with what it does not say taken from other.
+func (s logShape) or(other logShape) logShape {
+	return logShape{
+		segmentBytes: cmp.Or(s.segmentBytes, other.segmentBytes), segmentMs: cmp.Or(s.segmentMs, other.segmentMs),
+		indexIntervalBytes: cmp.Or(s.indexIntervalBytes, other.indexIntervalBytes),
+		indexMaxBytes:      cmp.Or(s.indexMaxBytes, other.indexMaxBytes),
+	}
 }
 
 // apply returns cfg in this shape; one that was not stored, or cannot work, changes nothing.
