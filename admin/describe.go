@@ -24,8 +24,9 @@ type MirrorDescription struct {
 
 // TopicDescription is one topic of a mirror.
 type TopicDescription struct {
-	Name       string
-	Partitions []PartitionDescription // by number
+	Name        string
+	SourceChain []string               // ids of the clusters its records come through, the agent's own source first
+	Partitions  []PartitionDescription // by number
 }
 
 // PartitionDescription is one partition. Offsets and lag are -1 as long as they are not known, and of stopped and
@@ -101,7 +102,11 @@ func (d *Descriptions) add(in *fetchwire.DescribedMirror, agent string) {
 		m.Err = err
 	}
 	for j := range in.Topics {
-		m.topic(in.Topics[j].TopicName).add(in.Topics[j].Partitions, agent)
+		t := m.topic(in.Topics[j].TopicName)
+		if len(t.SourceChain) == 0 {
+			t.SourceChain = in.Topics[j].SourceChain
+		}
+		t.add(in.Topics[j].Partitions, agent)
 	}
 }
 

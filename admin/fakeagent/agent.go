@@ -51,7 +51,8 @@ func Start(tb TB, nodeID int32) *Agent {
 		}
 		return resp
 	})
-	// An agent is known by this call.
+	// An agent is known by the first of these.
+	On(a, func(*fetchwire.ListMirrorsRequest) fetchwire.Response { return &fetchwire.ListMirrorsResponse{} })
 	On(a, func(*fetchwire.CreateMirrorRequest) fetchwire.Response { return &fetchwire.CreateMirrorResponse{} })
 	return a
 }

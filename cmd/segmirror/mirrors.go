@@ -202,7 +202,7 @@ func (c mirrorsCall) stop() error {
 	if err != nil {
 		return err
 	}
-	if len(results) == 0 {
+	if results = c.without(results, fetchwire.CodeTopicNotInMirror); len(results) == 0 {
 		c.printf("No matching topics found in mirror %s. What the patterns match will not be started.\n", c.mirror)
 		return nil
 	}
@@ -218,7 +218,8 @@ func (c mirrorsCall) pause() error {
 	if err != nil {
 		return err
 	}
-	return c.report("Paused mirroring for %d topic(s) in mirror %s: [%s]\n", results)
+	return c.report("Paused mirroring for %d topic(s) in mirror %s: [%s]\n",
+		c.without(results, fetchwire.CodeMirrorTopicBeingStopped))
 }
 
 func (c mirrorsCall) resume() error {
@@ -230,7 +231,8 @@ func (c mirrorsCall) resume() error {
 	if err != nil {
 		return err
 	}
-	return c.report("Resumed mirroring for %d topic(s) in mirror %s: [%s]\n", results)
+	return c.report("Resumed mirroring for %d topic(s) in mirror %s: [%s]\n",
+		c.without(results, fetchwire.CodeMirrorTopicNotPaused))
 }
 
 // own returns the topics named, and of the mirror's own topics those that a pattern matches and that have a partition
@@ -261,6 +263,15 @@ func (c mirrorsCall) ownOrError(applies func(state string) bool) ([]string, erro
 			c.mirror, c.mirror)
 	}
 	return topics, err
+}
+
+// without leaves out topics that a pattern brought in and that an action no longer applies to, as code says: their state
+// has changed since it was read.
+func (c mirrorsCall) without(results []admin.TopicResult, code int16) []admin.TopicResult {
+	return slices.DeleteFunc(results, func(r admin.TopicResult) bool {
+		var answered fetchwire.KafkaError
+		return errors.As(r.Err, &answered) && answered.Code == code && !slices.Contains(c.topics.Names, r.Topic)
+	})
 }
 
 // described returns the mirror's description; an agent that does not answer is an error, because a pattern would miss

@@ -218,6 +218,11 @@ func TestMirrors_PatternsOfStopPauseAndResumeApplyToTheMirrorsOwnTopics(t *testi
 			t.Errorf("stop was sent the patterns %q, want %q", got, want)
 		}
 	}
+	describes(a, map[string]string{"bad-by-now": admin.StateMirroring, "orders-live": admin.StateMirroring})
+	got := success(t, slices.Concat(at, []string{"--stop", "--topics", ".*"})...)
+	if want := "Stopped mirroring for 1 topic(s) in mirror my-mirror: [orders-live]\n"; got != want {
+		t.Errorf("with a topic that was stopped meanwhile: %q, want %q", got, want)
+	}
 	failure(t, slices.Concat(at, []string{"--pause", "--topics", "none-.*"}), "No matching topics found in mirror my-mirror")
 	failure(t, []string{"mirrors", "--bootstrap-server", a.Addr(), "--resume", "--mirror", "nope", "--topics", ".*"},
 		"Mirror 'nope' not found or has no configuration")

@@ -110,18 +110,19 @@ func offset(n int64) string {
 
 // describedPartition is one element of --describe --json. -1 stands for a number that is not known.
 type describedPartition struct {
-	Mirror            string `json:"mirror"`
-	Topic             string `json:"topic"`
-	Partition         int32  `json:"partition"`
-	SourceOffset      int64  `json:"sourceOffset"`
-	DestinationOffset int64  `json:"destinationOffset"`
-	Lag               int64  `json:"lag"`
-	State             string `json:"state"`
-	LastMirrorEpoch   int32  `json:"lastMirrorEpoch"`
-	LastMirroredEnd   int64  `json:"lastMirroredEnd"`
-	Attempts          int32  `json:"attempts"`
-	Cause             string `json:"cause"`
-	Agent             string `json:"agent"`
+	Mirror            string   `json:"mirror"`
+	Topic             string   `json:"topic"`
+	Partition         int32    `json:"partition"`
+	SourceOffset      int64    `json:"sourceOffset"`
+	DestinationOffset int64    `json:"destinationOffset"`
+	Lag               int64    `json:"lag"`
+	State             string   `json:"state"`
+	LastMirrorEpoch   int32    `json:"lastMirrorEpoch"`
+	LastMirroredEnd   int64    `json:"lastMirroredEnd"`
+	Attempts          int32    `json:"attempts"`
+	Cause             string   `json:"cause"`
+	SourceChain       []string `json:"sourceChain"` // ids of the clusters the records come through, the source first
+	Agent             string   `json:"agent"`
 }
 
 func (c mirrorsCall) describeJSON(mirrors []admin.MirrorDescription) error {
@@ -132,7 +133,8 @@ func (c mirrorsCall) describeJSON(mirrors []admin.MirrorDescription) error {
 				partitions = append(partitions, describedPartition{
 					Mirror: m.Name, Topic: t.Name, Partition: p.Partition, SourceOffset: p.SourceOffset,
 					DestinationOffset: p.DestinationOffset, Lag: p.Lag, State: p.State, LastMirrorEpoch: p.LastMirrorEpoch,
-					LastMirroredEnd: p.LastMirroredEnd, Attempts: p.Attempts, Cause: p.Cause, Agent: p.Agent,
+					LastMirroredEnd: p.LastMirroredEnd, Attempts: p.Attempts, Cause: p.Cause,
+					SourceChain: append([]string{}, t.SourceChain...), Agent: p.Agent,
 				})
 			}
 		}
