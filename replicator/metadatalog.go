@@ -39,7 +39,7 @@ type metadataImage struct {
 var metadataTopicPartition = segment.TopicPartition{Topic: metadataTopic}
 
 // metadataLog is `__cluster_metadata-0`: the configuration of mirrors, brokers and topics, and least leader epochs, as
-// requests changed them. It can hold credentials, so its directory is closed to others.
+// requests changed them. It can hold credentials, so its directory and files are closed to others.
 type metadataLog struct {
 	*recordLog[MetadataRecord, *metadataImage]
 
@@ -49,13 +49,14 @@ type metadataLog struct {
 }
 
 func metadataLogKind() recordKind[MetadataRecord, *metadataImage] {
+	config := recordLogConfig()
+	config.Private = true
 	return recordKind[MetadataRecord, *metadataImage]{
 		name:         "metadata log",
 		tp:           metadataTopicPartition,
 		id:           segment.TopicID{15: 1}, // Kafka: Uuid.METADATA_TOPIC_ID
-		secret:       true,
 		whole:        true,
-		config:       recordLogConfig(),
+		config:       config,
 		rewriteBytes: recordLogRewriteBytes,
 
 		empty: func() *metadataImage {

@@ -1,12 +1,14 @@
 package replicator
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"segmirror/segment"
@@ -73,12 +75,106 @@ func TestMetadataLog_HoldsWhatWasAppendedThroughARestart(t *testing.T) {
 	if err := dir.Close(); err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(filepath.Join(path, "__cluster_metadata-0"))
-	if err != nil {
+	wantModes(t, filepath.Join(path, "__cluster_metadata-0"))
+}
+
+// wantModes wants a directory and its .log files closed to others: they can hold credentials.
+func wantModes(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for path, want := range map[string]os.FileMode{dir: 0o700, files[0]: 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, want %v", path, info.Mode().Perm(), want)
+		}
+	}
+}
+
+func TestMetadataLog_ClosesFilesThatWereOpenToOthers(t *testing.T) {
+	path := t.TempDir()
+	dir, log := openMetadata(t, path)
+	log.close()
+	if err := dir.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if info.Mode().Perm() != 0o700 {
-		t.Errorf("the directory has mode %v: it can hold credentials", info.Mode())
+	inside := filepath.Join(path, "__cluster_metadata-0")
+	files, err := filepath.Glob(filepath.Join(inside, "*.log"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := errors.Join(os.Chmod(inside, 0o755), os.Chmod(files[0], 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	dir, log = openMetadata(t, path)
+	if err := log.append(configSet(resourceTopic, "t", "k", "v")); err != nil {
+		t.Fatal(err)
+	}
+	wantModes(t, inside)
+	log.close()
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMetadataLog_RefusesAChangeThatIsNoOneBatch(t *testing.T) {
+	dir, log := openMetadata(t, t.TempDir())
+	many := make([]MetadataRecord, recordLogBatchRecords+1)
+	for i := range many {
+		many[i] = configSet(resourceTopic, "t", fmt.Sprint(i), "v")
+	}
+	large := configSet(resourceTopic, "t", "k", strings.Repeat("v", recordLogBatchBytes))
+	for _, records := range [][]MetadataRecord{many, {large}} {
+		if err := log.append(records...); !errors.Is(err, errChangeTooLarge) {
+			t.Errorf("%d records: %v", len(records), err)
+		}
+	}
+	if err := log.append(many[:recordLogBatchRecords]...); err != nil || log.log.LogEndOffset() != recordLogBatchRecords {
+		t.Errorf("%v, log end %d", err, log.log.LogEndOffset())
+	}
+	log.close()
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was refused must not count later, neither at once nor after a restart.
+func TestMetadataLog_TakesBackWhatItCouldNotMakeDurable(t *testing.T) {
+	path := t.TempDir()
+	dir, log := openMetadata(t, path)
+	if err := log.append(configSet(resourceTopic, "t", "a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	inside := filepath.Join(path, "__cluster_metadata-0")
+	if err := os.Rename(inside, inside+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.append(configSet(resourceTopic, "t", "a", "2")); err == nil {
+		t.Fatal("appended to a directory that is gone")
+	}
+	if err := errors.Join(os.RemoveAll(inside), os.Rename(inside+".away", inside)); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.append(configSet(resourceTopic, "t", "b", "3")); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 2 {
+		want := map[string]string{"a": "1", "b": "3"}
+		if got := log.config(resource{resourceTopic, "t"}); !maps.Equal(got, want) {
+			t.Errorf("round %d: %v, want %v", round, got, want)
+		}
+		log.close()
+		if err := dir.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			dir, log = openMetadata(t, path)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -16,19 +15,22 @@ const (
 	recordLogSegmentBytes = 16 << 20
 	recordLogRewriteBytes = 1 << 20 // below this a record log is never rewritten
 	recordLogBatchRecords = 1000    // records a batch holds at most
+	recordLogBatchBytes   = 4 << 20 // of a batch that may not be cut in two
 	recordLogGroup        = 64      // writes that share one sync at most
 )
 
 // errRecordLogClosed is an append after the agent began to close.
 var errRecordLogClosed = errors.New("the log is closed")
 
+// errChangeTooLarge is an append that cannot be one batch.
+var errChangeTooLarge = errors.New("too much for one change")
+
 // recordKind is what a recordLog of records R that say an image I is made of.
 type recordKind[R, I any] struct {
-	name   string // for messages
-	tp     segment.TopicPartition
-	id     segment.TopicID // see recordLog.reopen
-	secret bool            // its directory is closed to others
-	whole  bool            // the records of one append are one batch: all of them or none, whatever happens
+	name  string // for messages
+	tp    segment.TopicPartition
+	id    segment.TopicID // see recordLog.reopen
+	whole bool            // the records of one append are one batch: all of them or none, whatever happens
 
 	config       segment.Config
 	rewriteBytes int64 // the log is not rewritten below this
@@ -42,9 +44,10 @@ type recordKind[R, I any] struct {
 
 // recordLog is a Kafka log of the agent's own: what its records say survives a restart.
 //
-// append returns when its records are durable; appends that wait together share one sync. When the log has grown to
-// several times what it says, all of it is written again behind the end and the log start moves there: a crash in
-// between leaves both, which replay to the same.
+// append returns when its records are durable; appends that wait together share one sync. What could not be made
+// durable is cut off again, so that nothing counts that was refused. When the log has grown to several times what it
+// says, all of it is written again behind the end and the log start moves there: a crash in between leaves both, which
+// replay to the same.
 type recordLog[R, I any] struct {
 	kind   recordKind[R, I]
 	dir    *segment.LogDir
@@ -55,8 +58,9 @@ type recordLog[R, I any] struct {
 	ended    chan struct{} // closed by the writer when it returns
 
 	// owner: the writer goroutine
-	log  *segment.Log
-	live int64 // bytes of the newest rewrite
+	log   *segment.Log
+	acked int64 // end of the newest append that was answered well, -1 before the log was first opened
+	live  int64 // bytes of the newest rewrite
 
 	// guarded by mu
 	mu     sync.Mutex
@@ -77,6 +81,7 @@ func openRecordLog[R, I any](
 		kind:     kind,
 		dir:      dir,
 		logger:   logger,
+		acked:    -1,
 		writes:   make(chan recordWrite[R], recordLogGroup),
 		stopping: make(chan struct{}),
 		ended:    make(chan struct{}),
@@ -96,8 +101,10 @@ func recordLogConfig() segment.Config {
 	return cfg
 }
 
-// reopen opens the log, and binds it to the agent's own cluster under a made-up topic id: recovery takes a hole in a
-// bound log for lost data and cuts behind it, where it would let one stand in a log that may have been compacted.
+// reopen opens the log, cuts what was appended and refused, and says anew what the log says.
+//
+// The log is bound to the agent's own cluster under a made-up topic id: recovery takes a hole in a bound log for lost
+// data and cuts behind it, where it would let one stand in a log that may have been compacted.
 func (s *recordLog[R, I]) reopen() error {
 	if s.log != nil {
 		if err := s.log.Close(); err != nil {
@@ -105,24 +112,31 @@ func (s *recordLog[R, I]) reopen() error {
 		}
 		s.log = nil
 	}
+	if s.acked > 0 && !s.dir.Exists(s.kind.tp) { // it would be made anew, empty
+		return fmt.Errorf("%s is gone from %s", s.kind.tp, s.dir.Path())
+	}
 	log, report, err := s.dir.OpenLog(s.kind.tp, s.kind.config)
 	if err != nil {
 		return err
-	}
-	if s.kind.secret {
-		if err := os.Chmod(log.Dir(), 0o700); err != nil {
-			return errors.Join(err, log.Close())
-		}
 	}
 	logRecovery(s.logger, s.kind.tp, report)
 	if err := log.Bind(segment.SourceID{ClusterID: s.dir.ClusterID(), TopicID: s.kind.id}); err != nil {
 		return errors.Join(err, log.Close())
 	}
+	if log.LogEndOffset() < s.acked {
+		err := fmt.Errorf("%s ends at %d, acknowledged was what lies below %d", log.Dir(), log.LogEndOffset(), s.acked)
+		return errors.Join(err, log.Close())
+	}
+	if s.acked >= 0 && log.LogEndOffset() > s.acked {
+		if _, err := log.TruncateTo(s.acked); err != nil {
+			return errors.Join(err, log.Close())
+		}
+	}
 	image := s.kind.empty()
 	if err := s.kind.replay(log, image); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", log.Dir(), err), log.Close())
 	}
-	s.log = log
+	s.log, s.acked = log, log.LogEndOffset()
 	s.mu.Lock()
 	s.image = image
 	s.mu.Unlock()
@@ -189,8 +203,8 @@ func (s *recordLog[R, I]) append(records ...R) error {
 	if len(records) == 0 {
 		return nil
 	}
-	if s.kind.whole && len(records) > recordLogBatchRecords {
-		return fmt.Errorf("%s: %d records in one change, at most %d", s.kind.name, len(records), recordLogBatchRecords)
+	if err := s.kind.fits(records); err != nil {
+		return err
 	}
 	w := recordWrite[R]{records: records, result: make(chan error, 1)}
 	select {
@@ -209,6 +223,25 @@ func (s *recordLog[R, I]) append(records ...R) error {
 			return fmt.Errorf("%s: %w", s.kind.name, errRecordLogClosed)
 		}
 	}
+}
+
+// fits refuses records that have to be one batch and are too many for it.
+func (k *recordKind[R, I]) fits(records []R) error {
+	if !k.whole {
+		return nil
+	}
+	if len(records) > recordLogBatchRecords {
+		return fmt.Errorf("%s: %w: %d records, at most %d", k.name, errChangeTooLarge, len(records), recordLogBatchRecords)
+	}
+	size := 0
+	for i := range records {
+		key, value := k.encode(&records[i])
+		size += len(key) + len(value)
+	}
+	if size > recordLogBatchBytes {
+		return fmt.Errorf("%s: %w: %d bytes, at most %d", k.name, errChangeTooLarge, size, recordLogBatchBytes)
+	}
+	return nil
 }
 
 func (s *recordLog[R, I]) run() {
@@ -266,15 +299,35 @@ func (s *recordLog[R, I]) commit(group []recordWrite[R]) error {
 			return fmt.Errorf("%s: %w", s.kind.name, err)
 		}
 	}
+	err := s.appendGroup(group)
+	if err == nil {
+		s.acked = s.log.LogEndOffset()
+		return nil
+	}
+	if undo := s.undo(); undo != nil { // the next append tries again, before it appends anything
+		s.logger.Warn("what could not be stored could not be taken back yet", slog.String("log", s.kind.name),
+			slog.Any("err", undo))
+	}
+	return fmt.Errorf("%s: %w", s.kind.name, err)
+}
+
+func (s *recordLog[R, I]) appendGroup(group []recordWrite[R]) error {
 	for _, g := range group {
 		if err := s.appendRecords(g.records); err != nil {
-			return fmt.Errorf("%s: %w", s.kind.name, err)
+			return err
 		}
 	}
-	if err := s.flush(); err != nil {
-		return fmt.Errorf("%s: %w", s.kind.name, err)
+	return s.flush()
+}
+
+// undo cuts what was appended and is refused.
+func (s *recordLog[R, I]) undo() error {
+	if s.log.Failed() == nil {
+		if _, err := s.log.TruncateTo(s.acked); err == nil {
+			return nil
+		}
 	}
-	return nil
+	return s.reopen()
 }
 
 func (s *recordLog[R, I]) flush() error {
@@ -337,6 +390,7 @@ func (s *recordLog[R, I]) rewrite() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
+	s.acked = s.log.LogEndOffset()
 	_, err := s.log.AdvanceLogStart(from)
 	s.live = s.log.Size()
 	return err

@@ -143,15 +143,15 @@ func (m *mirrorRecord) partition(topic string, index int32) *partitionRecord {
 	return p
 }
 
-// appendLost adds a range; one that continues or repeats the newest is merged with it, so that a rewrite that was
-// cut short and a partition that is overtaken for ever stay small.
+// appendLost adds a range. One that is there is not added again, so that a rewrite that was cut short repeats nothing;
+// one that continues the newest is merged with it, so that a partition that is overtaken for ever stays small.
 func appendLost(lost []LostSpan, next LostSpan) []LostSpan {
+	if slices.Contains(lost, next) {
+		return lost
+	}
 	if n := len(lost); n > 0 && next.From <= lost[n-1].To && next.From >= lost[n-1].From {
 		lost[n-1].To = max(lost[n-1].To, next.To)
 		lost[n-1].AtMs = next.AtMs
-		return lost
-	}
-	if slices.Contains(lost, next) {
 		return lost
 	}
 	return append(lost, next)

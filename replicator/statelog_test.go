@@ -52,8 +52,8 @@ func genStateRecord(t *rapid.T) StateRecord {
 		}
 	case recordLostRange:
 		r.Topic, r.Partition = topic.Draw(t, "topic"), partition.Draw(t, "partition")
-		from := rapid.Int64Range(0, 1<<40).Draw(t, "from")
-		r.Lost = LostSpan{From: from, To: from + rapid.Int64Range(1, 1000).Draw(t, "n"), AtMs: 5}
+		from := rapid.Int64Range(0, 60).Draw(t, "from") // ranges that touch
+		r.Lost = LostSpan{From: from, To: from + rapid.Int64Range(1, 40).Draw(t, "n"), AtMs: 5}
 	case recordMirrorSource:
 		r.SourceClusterID, r.EpochPolicy = rapid.String().Draw(t, "cluster"), EpochPolicyRebase
 	case recordLastMirrorEpochs:
@@ -256,18 +256,19 @@ func TestAppendState_MergesWhatASecondRunRepeats(t *testing.T) {
 		for i := range records {
 			applyState(table, &records[i])
 		}
-		// A rewrite that was cut short leaves both: replaying it over what it says must change nothing.
+		// A rewrite says the same alone. One that was cut short anywhere leaves what it has, behind what it was made
+		// from: replaying it over that must change nothing.
 		again := map[string]*mirrorRecord{}
 		rewritten := stateRecords(table)
 		for i := range rewritten {
 			applyState(again, &rewritten[i])
+			applyState(table, &rewritten[i])
+			if over := stateRecords(table); !reflect.DeepEqual(over, rewritten) {
+				t.Fatalf("got %+v\nwant %+v\nafter %d of them", over, rewritten, i+1)
+			}
 		}
-		first := stateRecords(again)
-		for i := range rewritten {
-			applyState(again, &rewritten[i])
-		}
-		if second := stateRecords(again); !reflect.DeepEqual(first, second) || !reflect.DeepEqual(first, rewritten) {
-			t.Fatalf("got %+v\nwant %+v\nfrom %+v", second, first, rewritten)
+		if alone := stateRecords(again); !reflect.DeepEqual(alone, rewritten) {
+			t.Fatalf("got %+v\nwant %+v", alone, rewritten)
 		}
 	})
 }

@@ -34,6 +34,7 @@ type Config struct {
 	Policy             EpochPolicy // mirror.leader.epoch.policy
 	CutDir             string      // --cut-dir: where what recovery cuts is kept; empty keeps nothing
 	CutMaxBytes        int64       // how many bytes of one cut are kept at most
+	Private            bool        // the directory and its .log files are closed to other users: they hold secrets
 
 	// AfterSync is called after each sync of a .log file that worked, by who synced; it must not use the Log. It is how
 	// tests learn what a power cut may not take. nil is not called.

@@ -1,8 +1,10 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -30,12 +32,26 @@ type openFileFunc func(path string, create bool) (file, error)
 type osFile struct{ *os.File }
 
 // openOSFile is the production openFileFunc.
-func openOSFile(path string, create bool) (file, error) {
+func openOSFile(path string, create bool) (file, error) { return openMode(path, create, 0o644) }
+
+// openPrivateFile is openOSFile for a log with secrets; a file that was open to others is closed to them.
+func openPrivateFile(path string, create bool) (file, error) {
+	f, err := openMode(path, create, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.(osFile).Chmod(0o600); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func openMode(path string, create bool, mode fs.FileMode) (file, error) {
 	flags := os.O_RDWR
 	if create {
 		flags |= os.O_CREATE
 	}
-	f, err := os.OpenFile(path, flags, 0o644)
+	f, err := os.OpenFile(path, flags, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +65,10 @@ type observedFile struct {
 	after func(path string)
 }
 
-// openObserved is the openFileFunc of real files whose syncs are told.
-func openObserved(after func(path string)) openFileFunc {
+// openObserved opens files as open does, and tells of their syncs.
+func openObserved(open openFileFunc, after func(path string)) openFileFunc {
 	return func(path string, create bool) (file, error) {
-		f, err := openOSFile(path, create)
+		f, err := open(path, create)
 		if err != nil {
 			return nil, err
 		}

@@ -54,8 +54,11 @@ type loader struct {
 func openLog(p openParams) (*Log, RecoveryReport, error) {
 	if p.cfg.open == nil {
 		p.cfg.open = openOSFile
+		if p.cfg.Private {
+			p.cfg.open = openPrivateFile
+		}
 		if after := p.cfg.AfterSync; after != nil {
-			p.cfg.open = openObserved(after)
+			p.cfg.open = openObserved(p.cfg.open, after)
 		}
 	}
 	if p.persist == nil {
@@ -82,6 +85,11 @@ func (ld *loader) note(format string, args ...any) {
 func (ld *loader) load() error {
 	if err := makeDir(ld.l.dir); err != nil {
 		return err
+	}
+	if ld.p.cfg.Private {
+		if err := os.Chmod(ld.l.dir, 0o700); err != nil {
+			return err
+		}
 	}
 	names, err := ld.sweep()
 	if err != nil {
