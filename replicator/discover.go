@@ -243,7 +243,14 @@ func (m *mirror) absent(t *topic) {
 // seen follows one topic that the source described.
 func (m *mirror) seen(t *topic, found *sourceTopic, a *refresh) {
 	t.missing = 0
-	if why := m.notOurs(t, found); why != nil {
+	why := m.notOurs(t, found)
+	if why == nil {
+		why = m.misplaced(a)
+	}
+	if why == nil {
+		why = m.follow(t, a.upstreams[t.name])
+	}
+	if why != nil {
 		m.setProblem(t, why)
 		m.growFailed(t, found, why)
 		return

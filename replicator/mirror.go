@@ -98,7 +98,8 @@ type topic struct {
 	missing    int // sightings in a row without it
 	problem    *failure
 	config     topicConfig
-	warned     bool // that its configuration may not be read
+	warned     bool     // that its configuration may not be read
+	chain      []string // clusters its records come through, nearest first; guarded by the mirror's board.mu
 }
 
 // event is one report to the mirror's goroutine: exactly one field but fetcher is set.

@@ -28,6 +28,8 @@ const (
 	CauseOvertaken         Cause = 14 // retention passed our end, and mirror.gap.policy is fail
 	CauseDirectoryLost     Cause = 15 // the partition's directory was renamed or removed
 	CauseConflict          Cause = 16 // another mirror holds the topic
+	CauseLoop              Cause = 17 // the topic's records come from here
+	CauseRole              Cause = 18 // the source is none that an agent with this mirror.role may mirror
 )
 
 var causeNames = map[Cause]string{
@@ -36,7 +38,8 @@ var causeNames = map[Cause]string{
 	CauseCorruptBatch: "corrupt_batch", CauseOutOfOrder: "out_of_order", CauseProtocol: "protocol",
 	CauseTopicGone: "topic_gone", CauseCreatedAgain: "created_again", CauseClusterChanged: "cluster_changed",
 	CauseDiverged: "diverged", CauseSourceShorter: "source_shorter", CauseOvertaken: "overtaken",
-	CauseDirectoryLost: "directory_lost", CauseConflict: "conflict",
+	CauseDirectoryLost: "directory_lost", CauseConflict: "conflict", CauseLoop: "mirror_loop",
+	CauseRole: "wrong_role",
 }
 
 // String returns the cause's name as metrics label it.
@@ -59,7 +62,7 @@ const (
 func (c Cause) retryClass() retryClass {
 	switch c {
 	case CauseSourceUnreachable, CauseNoLeader, CauseNotAuthorized, CauseDiskFull, CauseIO,
-		CauseSourceShorter, CauseNone:
+		CauseSourceShorter, CauseLoop, CauseNone:
 		return retryForever
 	case CauseCorruptBatch, CauseOutOfOrder, CauseProtocol:
 		return retryCounted
@@ -71,7 +74,8 @@ func (c Cause) retryClass() retryClass {
 // fromMetadata reports whether the cause was read from the source's metadata, so that a refresh can lift it.
 func (c Cause) fromMetadata() bool {
 	switch c {
-	case CauseTopicGone, CauseCreatedAgain, CauseClusterChanged, CauseNotAuthorized, CauseConflict:
+	case CauseTopicGone, CauseCreatedAgain, CauseClusterChanged, CauseNotAuthorized, CauseConflict, CauseLoop,
+		CauseRole:
 		return true
 	default:
 		return false
@@ -116,6 +120,10 @@ func (c Cause) remedy(run commands) string {
 		return "set mirror.gap.policy=resume to go on at the source's log start, then " + run.start
 	case CauseDirectoryLost:
 		return "put the directory back, then " + run.start + "; or restart the agent to mirror it from its start position"
+	case CauseLoop:
+		return "it is mirrored once one of the other mirrors has stopped it, or: " + run.stop
+	case CauseRole:
+		return "set mirror.role and bootstrap.servers right, and restart the agent"
 	case CauseConflict:
 		return "exclude the topic from one of the mirrors, or stop it there and " + run.start
 	}

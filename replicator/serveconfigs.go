@@ -40,9 +40,13 @@ func (c *client) configsOf(kind int8, name string) (configs []fetchwire.Describe
 		parts := slices.Clone(m.board.parts)
 		m.board.mu.Unlock()
 		for _, p := range parts {
-			if p.tp.Topic == name {
-				return p.describe(), fetchwire.CodeNone, ""
+			if p.tp.Topic != name {
+				continue
 			}
+			if c.mirrors() && p.config.Load() == nil { // a mirror keeps what it knows rather than our guess
+				return nil, fetchwire.CodeLeaderNotAvailable, "the topic's source has not told its configuration yet"
+			}
+			return p.describe(), fetchwire.CodeNone, ""
 		}
 	}
 	return nil, fetchwire.CodeUnknownTopicOrPartition, "no mirrored topic of that name"
@@ -56,8 +60,10 @@ func (p *partition) describe() []fetchwire.DescribedConfig {
 	}
 	out := []fetchwire.DescribedConfig{describedConfig("cleanup.policy", policy, fetchwire.ConfigTypeList)}
 	cfg := p.config.Load()
-	if cfg == nil {
-		return out
+	if cfg == nil { // the source was not asked yet: as it was before the restart
+		m := p.mirror
+		stored := m.agent.states.shape(m.name, p.tp).apply(m.agent.cfg.Log.segmentConfig(EpochPolicyDefault, ""))
+		cfg = &stored
 	}
 	number := func(name string, n int64, kind int8) {
 		out = append(out, describedConfig(name, strconv.FormatInt(n, 10), kind))

@@ -124,7 +124,7 @@ func (c *client) describeMirrors(req *fetchwire.DescribeMirrorsRequest) *fetchwi
 // describe returns the mirror's topics, in order of name; one whose partitions are not known yet has none.
 func (m *mirror) describe() fetchwire.DescribedMirror {
 	out := fetchwire.DescribedMirror{MirrorName: m.name, AuthorizedOps: fetchwire.NoAuthorizedOperations}
-	byTopic := map[string][]fetchwire.DescribedMirrorPartition{}
+	byTopic, chains := map[string][]fetchwire.DescribedMirrorPartition{}, map[string][]string{}
 	for topic := range m.agent.bindingsOf(m.name) {
 		byTopic[topic] = nil
 	}
@@ -132,10 +132,15 @@ func (m *mirror) describe() fetchwire.DescribedMirror {
 	parts := m.listed()
 	slices.SortFunc(parts, func(a, b *partition) int { return compareTP(a.tp, b.tp) })
 	for _, p := range parts {
+		if p.state() != StateStopped {
+			chains[p.tp.Topic] = m.chainOf(p.topic)
+		}
 		byTopic[p.tp.Topic] = append(byTopic[p.tp.Topic], p.describeMirrored(stored[p.tp]))
 	}
 	for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
-		out.Topics = append(out.Topics, fetchwire.DescribedMirrorTopic{TopicName: topic, Partitions: byTopic[topic]})
+		out.Topics = append(out.Topics, fetchwire.DescribedMirrorTopic{
+			TopicName: topic, Partitions: byTopic[topic], SourceChain: chains[topic],
+		})
 	}
 	return out
 }

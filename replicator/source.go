@@ -56,6 +56,8 @@ type refresh struct {
 	brokers   map[int32]string // id -> host:port
 	topics    []sourceTopic    // those that pass the filter, and the known ones
 	configs   map[string]topicConfig
+	agent     bool                // the source is an agent
+	upstreams map[string]upstream // what it says of the topics it mirrors itself
 }
 
 // sourceTopic is one topic of the source; code is a Kafka error code.
@@ -118,6 +120,10 @@ func (s *source) refresh(ctx context.Context, ask sourceAsk) refresh {
 		return out
 	}
 	if out.err = s.metadata(ctx, &ask, &out); out.err != nil {
+		s.disconnect()
+		return out
+	}
+	if out.err = s.askUpstreams(ctx, &out); out.err != nil {
 		s.disconnect()
 		return out
 	}
