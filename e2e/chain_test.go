@@ -48,11 +48,11 @@ func TestChain_OfAgentsEqualsTheSource(t *testing.T) {
 		}
 	}
 	move := func() {
-		awaitBatches(t, live, 60)
+		awaitBatches(t, live, 40)
 		for _, p := range parts {
 			moveLeader(t, src, p)
 		}
-		awaitBatches(t, live, 60)
+		awaitBatches(t, live, 40)
 	}
 	move()
 	killed.awaitStarted()

@@ -16,7 +16,7 @@ const maxChain = 64
 
 // upstream is what a source that is an agent says of a topic it mirrors itself.
 type upstream struct {
-	chain   []string        // the clusters its records come through, nearest first; empty = it is not mirrored there any more
+	chain   []string        // the clusters its records come through, nearest first; empty = it ends there
 	stopped bool            // every partition is STOPPED there
 	ends    map[int32]int64 // last mirrored ends of those that are, by partition
 }
