@@ -36,8 +36,14 @@ func (m *mirror) ask() {
 
 // followed reports whether the source is asked about a topic that a mirror lists: not while it rests.
 func (t *topic) followed() bool {
-	want := Wanted(t.want.Load())
-	return want == WantedMirroring || want == WantedNone
+	switch want := Wanted(t.want.Load()); want {
+	case WantedStopped:
+		return false
+	case WantedPaused: // a partition may be on its way there
+		return slices.ContainsFunc(t.partitions, func(p *partition) bool { return needsSource(p.state(), want) })
+	default:
+		return true
+	}
 }
 
 // askSoon asks at once, and at growing intervals when asked again and again.
@@ -276,9 +282,14 @@ func (m *mirror) seen(t *topic, found *sourceTopic, a *refresh) {
 // growFailed lists the partitions of a topic that is not ours, without making a directory for any.
 func (m *mirror) growFailed(t *topic, found *sourceTopic, why *failure) {
 	for _, sp := range found.partitions {
-		if t.byIndex[sp.index] == nil {
-			m.fail(m.addPartition(t, sp.index), why)
+		if t.byIndex[sp.index] != nil {
+			continue
 		}
+		p := m.addPartition(t, sp.index)
+		if why.cause != CauseConflict {
+			m.takeLog(p)
+		}
+		m.fail(p, why)
 	}
 }
 

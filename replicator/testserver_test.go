@@ -24,11 +24,12 @@ type testSource struct {
 	clusterID string
 	listener  net.Listener
 
-	mu      sync.Mutex // guards what follows and every testPartition
-	changed chan struct{}
-	gone    chan struct{} // closed at the end of the test
-	topics  map[string]*testTopic
-	conns   map[net.Conn]bool
+	mu       sync.Mutex // guards what follows and every testPartition
+	changed  chan struct{}
+	gone     chan struct{} // closed at the end of the test
+	topics   map[string]*testTopic
+	conns    map[net.Conn]bool
+	accepted int // connections
 	// mangle, if set, may change an answer's frame; a frame it made shorter is sent and the connection closed.
 	mangle func(frame []byte, h fetchwire.RequestHeader) []byte
 	repeat bool // say every partition of a fetch answer twice
@@ -169,6 +170,7 @@ func (s *testSource) accept(serving *sync.WaitGroup) {
 		}
 		s.mu.Lock()
 		s.conns[nc] = true
+		s.accepted++
 		s.mu.Unlock()
 		serving.Go(func() {
 			s.serve(nc)
@@ -584,7 +586,13 @@ func startAgent(t *testing.T, s *testSource, dir string, props map[string]string
 	for k, v := range props {
 		all[k] = v
 	}
-	cfg, err := ParseConfig(all, nil)
+	return runTestAgent(t, dir, all)
+}
+
+// runTestAgent starts an agent in dir with just this configuration.
+func runTestAgent(t *testing.T, dir string, props map[string]string) *testAgent {
+	t.Helper()
+	cfg, err := ParseConfig(props, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
