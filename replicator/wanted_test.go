@@ -28,7 +28,7 @@ func TestWanted_LeadsByLegalMovesFromEveryStateToItsGoal(t *testing.T) {
 				state = next
 				path = append(path, state.String())
 			}
-			if stays := from == StateStopped && want == WantedPaused; state != goal && !stays {
+			if stays := want == WantedPaused && (from == StateStopped || from == StateStopping); state != goal && !stays {
 				t.Errorf("wanted %s: %s does not end in %s", want, strings.Join(path, ", "), goal)
 			}
 			if atRest(from, want) != (from == state && from != StateMirroring) {
