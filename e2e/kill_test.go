@@ -51,8 +51,8 @@ type agentProcess struct {
 	done chan error
 }
 
-// startProcess runs segmirror agent with the properties.
-func startProcess(t *testing.T, props map[string]string) *agentProcess {
+// startProcess runs segmirror agent with the properties, by way of another command if one is given.
+func startProcess(t *testing.T, props map[string]string, by ...string) *agentProcess {
 	t.Helper()
 	bin, err := buildAgent()
 	if err != nil {
@@ -72,7 +72,8 @@ func startProcess(t *testing.T, props map[string]string) *agentProcess {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	a.cmd = exec.Command(bin, "agent", "--config", config)
+	args := append(by, bin, "agent", "--config", config)
+	a.cmd = exec.Command(args[0], args[1:]...)
 	a.cmd.Stdout, a.cmd.Stderr = out, out
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // when the test itself is killed
 	if err := a.cmd.Start(); err != nil {

@@ -29,14 +29,15 @@ type scaledAgent struct {
 	dir      string
 }
 
-func startScaled(t *testing.T, props map[string]string) *scaledAgent {
+// startScaled runs an agent, by way of another command if one is given.
+func startScaled(t *testing.T, props map[string]string, by ...string) *scaledAgent {
 	t.Helper()
 	if _, err := buildAgent(); err != nil { // not part of the first start's time
 		t.Fatal(err)
 	}
 	began := time.Now()
 	return &scaledAgent{
-		agentProcess: startProcess(t, props), began: began, listener: props["listeners"],
+		agentProcess: startProcess(t, props, by...), began: began, listener: props["listeners"],
 		metrics: "http://" + props["metrics.listener"], dir: props["log.dirs"],
 	}
 }

@@ -27,6 +27,7 @@ type Agent struct {
 	served   bell           // told when a mirrored log's high watermark moved
 
 	throttles *throttles
+	working   *workingLogs
 
 	// control is held while what is wanted of mirrors and topics is looked at and changed, the sync included.
 	control sync.Mutex
@@ -52,7 +53,7 @@ func New(cfg Config, logger *slog.Logger) (*Agent, error) {
 	}
 	a := &Agent{
 		cfg: cfg, logger: logger, declared: map[string]*MirrorConfig{}, mirrors: map[string]*mirror{},
-		throttles: newThrottles(&cfg, logger),
+		throttles: newThrottles(&cfg, logger), working: newWorkingLogs(),
 	}
 	for i := range a.cfg.Mirrors {
 		a.declared[a.cfg.Mirrors[i].Name] = &a.cfg.Mirrors[i]

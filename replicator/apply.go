@@ -27,6 +27,7 @@ func (f *fetcher) apply(ctx context.Context, stream *fetchwire.FetchStream) {
 		head.HighWatermark >= 0 && head.LogStartOffset <= head.HighWatermark
 	from := p.feed.log.LogEndOffset()
 	if head.ErrorCode == fetchwire.CodeNone && head.RecordsSize > 0 && sane {
+		f.makeRoom(p)
 		info, err = p.feed.log.AppendFrom(stream, head.RecordsSize, f.epochLimit(p))
 	}
 	now := time.Now()

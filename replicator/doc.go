@@ -32,7 +32,7 @@
 //	              of the source; announce.go epochs that an agent tells beside its batches, serveepochs.go the other end
 //	throttle.go   limits on what is appended; quota.go the source's; hangup.go leaving a source that is silent
 //	partition.go  what is known of a partition, and by whom; state.go, retry.go its states and causes
-//	logset.go     the open logs of all log directories; flusher.go makes them durable
+//	logset.go     the open logs of all log directories; flusher.go makes them durable, parking.go closes their files
 //	recordlog.go  a log of the agent's own records; statelog.go and metadatalog.go are the two of them
 //	metrics.go, health.go, status.go  what others see
 //	server.go     the listener for Kafka clients; handlers.go and serve*.go what it answers, from the open logs

@@ -42,12 +42,12 @@ type fetcher struct {
 	conn    *fetchwire.Conn
 	session *fetchwire.FetchSession
 	slots   []*partition // by slot; nil = free
+	care    care         // of those
 	fresh   []*partition // added, not prepared yet
 	leaving []release
 	spare   []command
 	speech
-	refusals int // answers refused as a whole, in a row
-	quit     bool
+	quit bool
 	findings
 	plan  fetchPlan
 	quota sourceQuota
@@ -207,6 +207,7 @@ func (f *fetcher) seat(p *partition) {
 	}
 	f.slots[slot] = p
 	p.feed.slot = slot
+	f.care.last = time.Time{}
 	f.stats.partitions.Add(1)
 }
 
@@ -320,8 +321,22 @@ func (f *fetcher) closeSession(ctx context.Context) {
 	f.disconnect()
 }
 
-// keep does what is due for the partitions between two fetches: recovery points, new configurations, parking.
+// care is when a fetcher looked after its partitions.
+type care struct {
+	last time.Time    // zero = one came since
+	idle []*partition // to be parked; reused
+}
+
+// keepPause is how often a fetcher looks after the partitions it holds.
+const keepPause = 100 * time.Millisecond
+
+// keep does what is due for the partitions between two fetches, now and then: recovery points, new configurations,
+// parking.
 func (f *fetcher) keep(now time.Time) {
+	if now.Sub(f.care.last) < keepPause {
+		return
+	}
+	f.care.last = now
 	for _, p := range f.slots {
 		if p == nil {
 			continue
@@ -329,13 +344,14 @@ func (f *fetcher) keep(now time.Time) {
 		if p.stats.disk.durable.Load() >= 0 {
 			p.feed.log.MarkFlushed(p.stats.disk.durable.Swap(-1))
 		}
-		if err := f.keepOne(p, now); err != nil {
+		if err := f.keepOne(p); err != nil {
 			f.release(release{p: p, why: f.ioFailure(p, err)})
 		}
 	}
+	f.parkIdle(now)
 }
 
-func (f *fetcher) keepOne(p *partition, now time.Time) error {
+func (f *fetcher) keepOne(p *partition) error {
 	if p.stats.disk.gone.Load() {
 		return errDirectoryLost
 	}
@@ -347,11 +363,6 @@ func (f *fetcher) keepOne(p *partition, now time.Time) error {
 			return err
 		}
 		p.feed.config = cfg
-	}
-	idle := now.Sub(p.feed.lastBatch) >= f.mirror.agent.cfg.IdlePartitionAge
-	if !p.feed.parked && idle && p.unflushed() == 0 {
-		p.feed.parked = true
-		return p.feed.log.Park()
 	}
 	return nil
 }
@@ -408,14 +419,14 @@ func (f *fetcher) afterFetch(ctx context.Context, sessionErr error, throttleMs i
 		f.refusedWhole(ctx, sessionErr)
 	}
 	if sessionErr == nil {
-		f.refusals = 0
+		f.link.refusals = 0
 	}
 	f.noteQuota(time.Now(), throttleMs)
 }
 
 // refusedWhole waits before the next try after an answer that was refused as a whole, or lets every partition go.
 func (f *fetcher) refusedWhole(ctx context.Context, err error) {
-	if f.refusals++; f.refusals < passingTries {
+	if f.link.refusals++; f.link.refusals < passingTries {
 		f.wait(ctx, f.cfg.Fetch.Backoff)
 		return
 	}
@@ -424,9 +435,9 @@ func (f *fetcher) refusedWhole(ctx context.Context, err error) {
 		cause = CauseNotAuthorized
 	}
 	for _, p := range f.all() {
-		f.release(release{p: p, why: failf(cause, "broker %d refused %d fetches: %v", f.key.broker, f.refusals, err)})
+		f.release(release{p: p, why: failf(cause, "broker %d refused %d fetches: %v", f.key.broker, f.link.refusals, err)})
 	}
-	f.refusals = 0
+	f.link.refusals = 0
 	f.letGo(nil)
 }
 

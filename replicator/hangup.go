@@ -20,6 +20,7 @@ type link struct {
 	// owner
 	ctx       context.Context // of the connection: ends with run's, or when it is hung up
 	dialFails int             // in a row
+	refusals  int             // answers refused as a whole, in a row
 
 	// atomic; asking is the newest sign of life of a source that is waited for, ns of the clock; 0 = none is.
 	asking   atomic.Int64

@@ -77,7 +77,7 @@ type feed struct {
 	announced bool  // an epoch was told in the answer at hand
 	notBefore time.Time
 	lastBatch time.Time
-	parked    bool
+	files     files
 	appended  int64 // bytes appended to this log since it was opened
 
 	waiting    int64 // about how many bytes the source has beyond our end
@@ -217,7 +217,8 @@ func (p *partition) record() StateRecord {
 // setLog makes log the partition's log. Holder only.
 func (p *partition) setLog(h *heldLog, log *segment.Log) {
 	p.feed.held, p.feed.log = h, log
-	p.feed.config, p.feed.parked = nil, false
+	p.feed.config = nil
+	p.mirror.agent.working.end(p, filesResting)
 	p.feed.lastBatch = time.Now()
 	p.feed.appended = 0
 	p.feed.waiting, p.feed.least = 0, 0
@@ -300,7 +301,7 @@ func (p *partition) noteAppend(info *segment.AppendInfo, now time.Time) {
 		return
 	}
 	s := &p.stats
-	p.feed.lastBatch, p.feed.parked = now, false
+	p.feed.lastBatch = now
 	p.feed.appended += int64(info.Bytes)
 	s.disk.appended.Store(p.feed.appended)
 	s.bytes.Add(int64(info.Bytes))

@@ -107,7 +107,7 @@ func (m *mirror) settled(s *settled) {
 	if s.log != nil && s.log != p.feed.log {
 		p.setLog(s.held, s.log)
 	}
-	p.feed.parked = true
+	m.agent.working.end(p, filesParked)
 	p.stats.disk.flushed.Store(p.stats.disk.appended.Load())
 	switch {
 	case s.err == nil:

@@ -155,12 +155,14 @@ func (l *Log) SetConfig(cfg Config) error {
 	}
 	cfg.open = l.cfg.open
 	l.cfg = cfg
-	x, err := l.active().index(cfg.indexMax())
-	if err != nil {
-		return l.wrap(err)
+	s := l.active()
+	s.mu.Lock()
+	x := s.indexes
+	s.mu.Unlock()
+	if x != nil { // else they are opened with it
+		x.offsets.SetMaxBytes(cfg.indexMax())
+		x.times.SetMaxBytes(cfg.indexMax())
 	}
-	x.offsets.SetMaxBytes(cfg.indexMax())
-	x.times.SetMaxBytes(cfg.indexMax())
 	return nil
 }
 
