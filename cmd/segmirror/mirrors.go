@@ -265,8 +265,8 @@ func (c mirrorsCall) ownOrError(applies func(state string) bool) ([]string, erro
 	return topics, err
 }
 
-// without leaves out topics that a pattern brought in and that an action no longer applies to, as code says: their state
-// has changed since it was read.
+// without leaves out topics that a pattern brought in and that an action no longer applies to, as code says: their
+// state has changed since it was read.
 func (c mirrorsCall) without(results []admin.TopicResult, code int16) []admin.TopicResult {
 	return slices.DeleteFunc(results, func(r admin.TopicResult) bool {
 		var answered fetchwire.KafkaError
