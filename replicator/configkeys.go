@@ -113,7 +113,12 @@ var mirrorKeys = map[string]mirrorKey{
 	"mirror.topics.exclude": {set: func(m *MirrorConfig, v string) error { return setPatterns(&m.TopicsExclude, v) }},
 	"mirror.groups.include": {noEffect: true, set: reservePatterns("mirror.groups.include")},
 	"mirror.groups.exclude": {noEffect: true, set: reservePatterns("mirror.groups.exclude")},
-	"mirror.acl.include":    {noEffect: true, set: reserve("mirror.acl.include")},
+	"mirror.acl.include": {noEffect: true, set: func(m *MirrorConfig, v string) error {
+		if _, err := parseACLRules(v); err != nil {
+			return err
+		}
+		return reserve("mirror.acl.include")(m, v)
+	}},
 	"mirror.topic.properties.exclude": {
 		noEffect: true, set: reserve("mirror.topic.properties.exclude"),
 	},

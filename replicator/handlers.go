@@ -13,24 +13,28 @@ const mirrorClientMark = "-mirror-"
 // apis lists what the agent answers.
 func (s *server) apis() map[int16]handler {
 	return map[int16]handler{
-		fetchwire.KeyCreateMirror:         handle((*client).createMirror),
-		fetchwire.KeyStartMirrorTopics:    handle((*client).startMirrorTopics),
-		fetchwire.KeyStopMirrorTopics:     handle((*client).stopMirrorTopics),
-		fetchwire.KeyPauseMirrorTopics:    handle((*client).pauseMirrorTopics),
-		fetchwire.KeyResumeMirrorTopics:   handle((*client).resumeMirrorTopics),
-		fetchwire.KeyDeleteMirror:         handle((*client).deleteMirror),
-		fetchwire.KeyListMirrors:          handle((*client).listMirrors),
-		fetchwire.KeyDescribeMirrors:      handle((*client).describeMirrors),
-		fetchwire.KeyApiVersions:          handle((*client).apiVersions),
-		fetchwire.KeyMetadata:             handle((*client).metadata),
-		fetchwire.KeyDescribeCluster:      handle((*client).describeCluster),
-		fetchwire.KeyFindCoordinator:      handle((*client).findCoordinator),
-		fetchwire.KeyListOffsets:          handle((*client).listOffsets),
-		fetchwire.KeyOffsetForLeaderEpoch: handle((*client).leaderEpochs),
-		fetchwire.KeyDescribeConfigs:      handle((*client).describeConfigs),
-		fetchwire.KeyInitProducerId:       handle((*client).initProducerID),
-		fetchwire.KeyProduce:              {request: message[fetchwire.ProduceRequest], serve: (*client).produce},
-		fetchwire.KeyFetch:                {request: message[fetchwire.FetchRequest], serve: (*client).serveFetch},
+		fetchwire.KeyCreateMirror:            handle((*client).createMirror),
+		fetchwire.KeyStartMirrorTopics:       handle((*client).startMirrorTopics),
+		fetchwire.KeyStopMirrorTopics:        handle((*client).stopMirrorTopics),
+		fetchwire.KeyPauseMirrorTopics:       handle((*client).pauseMirrorTopics),
+		fetchwire.KeyResumeMirrorTopics:      handle((*client).resumeMirrorTopics),
+		fetchwire.KeyDeleteMirror:            handle((*client).deleteMirror),
+		fetchwire.KeyListMirrors:             handle((*client).listMirrors),
+		fetchwire.KeyDescribeMirrors:         handle((*client).describeMirrors),
+		fetchwire.KeyApiVersions:             handle((*client).apiVersions),
+		fetchwire.KeyMetadata:                handle((*client).metadata),
+		fetchwire.KeyDescribeCluster:         handle((*client).describeCluster),
+		fetchwire.KeyFindCoordinator:         handle((*client).findCoordinator),
+		fetchwire.KeyListOffsets:             handle((*client).listOffsets),
+		fetchwire.KeyOffsetForLeaderEpoch:    handle((*client).leaderEpochs),
+		fetchwire.KeyDescribeConfigs:         handle((*client).describeConfigs),
+		fetchwire.KeyIncrementalAlterConfigs: handle((*client).alterConfigs),
+		fetchwire.KeyReadMirrorStates:        handle((*client).readMirrorStates),
+		fetchwire.KeyWriteMirrorStates:       handle((*client).writeMirrorStates),
+		fetchwire.KeyBumpLeaderEpochs:        handle((*client).bumpLeaderEpochs),
+		fetchwire.KeyInitProducerId:          handle((*client).initProducerID),
+		fetchwire.KeyProduce:                 {request: message[fetchwire.ProduceRequest], serve: (*client).produce},
+		fetchwire.KeyFetch:                   {request: message[fetchwire.FetchRequest], serve: (*client).serveFetch},
 	}
 }
 
@@ -113,7 +117,7 @@ func (c *client) topic(t *servedTopic) fetchwire.MetadataTopic {
 				p.ErrorCode = code
 			}
 		} else {
-			p.LeaderEpoch, served = leaderEpoch(log), true
+			p.LeaderEpoch, served = c.catalog().leaderEpoch(log), true
 		}
 		out.Partitions = append(out.Partitions, p)
 	}
@@ -172,7 +176,7 @@ func (c *client) leaderEpochs(req *fetchwire.OffsetForLeaderEpochRequest) *fetch
 			result := fetchwire.OffsetForLeaderResult{Partition: p.Partition, LeaderEpoch: -1, EndOffset: -1}
 			log, code := c.log(t.Topic, p.Partition)
 			if log != nil && code == fetchwire.CodeNone && !c.mirrors() {
-				code = fenced(log, p.CurrentLeaderEpoch)
+				code = c.catalog().fenced(log, p.CurrentLeaderEpoch)
 			}
 			if result.ErrorCode = code; code == fetchwire.CodeNone {
 				result.LeaderEpoch, result.EndOffset = c.endOffset(log, p.LeaderEpoch)
@@ -187,7 +191,7 @@ func (c *client) leaderEpochs(req *fetchwire.OffsetForLeaderEpochRequest) *fetch
 // endOffset tells where an epoch ends: to a mirror by the history of the source, if this is a copy.
 func (c *client) endOffset(log *segment.Log, epoch int32) (int32, int64) {
 	if _, copied := log.Source(); !copied || !c.mirrors() {
-		return log.EndOffsetFor(epoch)
+		return c.catalog().endOffsetFor(log, epoch)
 	}
 	of, end := log.SourceEndOffsetFor(epoch)
 	if latest, ok := log.LatestSourceEpoch(); of < 0 && ok && epoch < c.newestEpoch(log) {

@@ -174,6 +174,13 @@ func (s *logSet) get(tp segment.TopicPartition) *heldLog {
 	return s.held[tp]
 }
 
+// hasTopic reports whether a partition of a topic lies here. Any goroutine.
+func (s *logSet) hasTopic(topic string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.topics[topic]) > 0
+}
+
 // claim returns the partition's directory, chosen if it is new: the log directory with the fewest partitions, as a
 // broker chooses. Nothing is created yet. Any goroutine.
 func (s *logSet) claim(tp segment.TopicPartition) *heldLog {

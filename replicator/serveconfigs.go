@@ -1,7 +1,6 @@
 package replicator
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,44 +11,41 @@ import (
 // mirrors reports whether the request comes from a mirror's fetcher.
 func (c *client) mirrors() bool { return strings.Contains(c.id(), mirrorClientMark) }
 
-// describeConfigs tells what mirrored topics are kept with.
+// describeConfigs tells the configurations of mirrors, this node and mirrored topics as they are in force.
 func (c *client) describeConfigs(req *fetchwire.DescribeConfigsRequest) *fetchwire.DescribeConfigsResponse {
 	resp := &fetchwire.DescribeConfigsResponse{}
 	for _, want := range req.Resources {
 		result := fetchwire.DescribeConfigsResult{ResourceType: want.ResourceType, ResourceName: want.ResourceName}
-		configs, code, words := c.configsOf(want.ResourceType, want.ResourceName)
-		if code != fetchwire.CodeNone {
-			result.ErrorCode, result.ErrorMessage = code, &words
-		}
+		configs, err := c.configsOf(want.ResourceType, want.ResourceName)
+		says := mirrorResult(err)
+		result.ErrorCode, result.ErrorMessage = says.ErrorCode, says.ErrorMessage
 		for _, config := range configs {
-			if want.ConfigNames == nil || slices.Contains(want.ConfigNames, config.Name) {
-				result.Configs = append(result.Configs, config)
+			if want.ConfigNames != nil && !slices.Contains(want.ConfigNames, config.Name) {
+				continue
 			}
+			if !req.IncludeSynonyms {
+				config.ConfigSynonyms = nil
+			}
+			if text := configTexts[config.Name]; text != "" && req.IncludeDocumentation {
+				config.Documentation = &text
+			}
+			result.Configs = append(result.Configs, config)
 		}
 		resp.Resources = append(resp.Resources, result)
 	}
 	return resp
 }
 
-func (c *client) configsOf(kind int8, name string) (configs []fetchwire.DescribedConfig, code int16, words string) {
-	if kind != fetchwire.ResourceTopic {
-		return nil, fetchwire.CodeInvalidRequest, fmt.Sprintf("resource type %d has no configuration here", kind)
+func (c *client) configsOf(kind int8, name string) ([]fetchwire.DescribedConfig, error) {
+	switch a := c.server.agent; kind {
+	case fetchwire.ResourceMirror:
+		return a.describeMirrorConfig(name)
+	case fetchwire.ResourceBroker:
+		return a.describeBrokerConfig(name)
+	case fetchwire.ResourceTopic:
+		return a.describeTopicConfig(name)
 	}
-	for _, m := range c.server.agent.allMirrors() {
-		m.board.mu.Lock()
-		parts := slices.Clone(m.board.parts)
-		m.board.mu.Unlock()
-		for _, p := range parts {
-			if p.tp.Topic != name {
-				continue
-			}
-			if c.mirrors() && p.config.Load() == nil { // a mirror keeps what it knows rather than our guess
-				return nil, fetchwire.CodeLeaderNotAvailable, "the topic's source has not told its configuration yet"
-			}
-			return p.describe(), fetchwire.CodeNone, ""
-		}
-	}
-	return nil, fetchwire.CodeUnknownTopicOrPartition, "no mirrored topic of that name"
+	return nil, refuse(fetchwire.CodeInvalidRequest, "resource type %d has no configuration here", kind)
 }
 
 // describe returns the configuration of the partition's log under Kafka's names.
@@ -76,7 +72,5 @@ func (p *partition) describe() []fetchwire.DescribedConfig {
 }
 
 func describedConfig(name, value string, kind int8) fetchwire.DescribedConfig {
-	return fetchwire.DescribedConfig{
-		Name: name, Value: &value, ReadOnly: true, Source: fetchwire.ConfigSourceTopic, ConfigType: kind,
-	}
+	return describedKey(name, kind, true, configPlace{value, fetchwire.ConfigSourceTopic})
 }

@@ -78,7 +78,7 @@ func (c *client) read(session *fetchSession, req *fetchwire.FetchRequest, full b
 	a.sizes, a.slices, a.bytes, a.urgent = a.sizes[:0], a.slices[:0], 0, false
 	left, files := int64(min(max(req.MaxBytes, 0), maxAnswerBytes)), 0
 	for _, p := range session.parts {
-		if !full && p.quiet() {
+		if !full && p.quiet(c.catalog()) {
 			continue
 		}
 		part, slice := c.readPartition(p, req, left)
@@ -160,7 +160,7 @@ func (c *client) readPartition(
 		return part, nil
 	}
 	tellOffsets(&part, log)
-	p.held, p.log, p.epoch = c.server.agent.logs.get(log.TopicPartition()), log, leaderEpoch(log)
+	p.held, p.log, p.epoch = c.server.agent.logs.get(log.TopicPartition()), log, c.catalog().leaderEpoch(log)
 	if slice == nil { // an epoch is to be told first
 		return part, nil
 	}
@@ -203,7 +203,7 @@ func (c *client) servedLog(p *sessionPart, version int16) (*segment.Log, int16) 
 		return nil, fetchwire.CodeInconsistentTopicID
 	}
 	if !c.mirrors() {
-		return log, fenced(log, p.asked.CurrentLeaderEpoch)
+		return log, c.catalog().fenced(log, p.asked.CurrentLeaderEpoch)
 	}
 	if version < announcedVersion && !log.BatchesCarrySourceEpochs() {
 		return nil, fetchwire.CodeUnsupportedVersion // one who cannot hear the source's epochs would take others for them

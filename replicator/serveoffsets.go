@@ -24,10 +24,10 @@ func (c *client) listOffsets(req *fetchwire.ListOffsetsRequest) *fetchwire.ListO
 			result := fetchwire.ListOffsetsResult{Index: p.Index, Timestamp: -1, Offset: -1, LeaderEpoch: -1}
 			log, code := c.log(t.Name, p.Index)
 			if log != nil && code == fetchwire.CodeNone && !c.mirrors() {
-				code = fenced(log, p.CurrentLeaderEpoch)
+				code = c.catalog().fenced(log, p.CurrentLeaderEpoch)
 			}
 			if code == fetchwire.CodeNone {
-				code = offsetFor(log, p.Timestamp, isolation(req.IsolationLevel), &result)
+				code = c.offsetFor(log, p.Timestamp, isolation(req.IsolationLevel), &result)
 			}
 			result.ErrorCode = code
 			out.Partitions = append(out.Partitions, result)
@@ -55,12 +55,14 @@ func visibleEnd(log *segment.Log, iso segment.Isolation) int64 {
 }
 
 // offsetFor finds the offset for a timestamp and returns a code.
-func offsetFor(log *segment.Log, timestampMs int64, iso segment.Isolation, out *fetchwire.ListOffsetsResult) int16 {
+func (c *client) offsetFor(
+	log *segment.Log, timestampMs int64, iso segment.Isolation, out *fetchwire.ListOffsetsResult,
+) int16 {
 	end := visibleEnd(log, iso)
 	found := func(offset, ms int64) int16 {
 		out.Offset, out.Timestamp = offset, ms
 		if out.LeaderEpoch = epochAt(log.EpochEntries(), offset); out.LeaderEpoch < 0 {
-			out.LeaderEpoch = leaderEpoch(log)
+			out.LeaderEpoch = c.catalog().leaderEpoch(log)
 		}
 		return fetchwire.CodeNone
 	}

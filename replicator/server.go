@@ -83,7 +83,7 @@ var errServerClosed = errors.New("the agent is closing")
 // listen opens the listeners of cfg; nothing is accepted before run.
 func listen(a *Agent, cfg ServerConfig) (*server, error) {
 	s := &server{agent: a, logger: a.logger, clients: map[net.Conn]struct{}{}}
-	s.catalog.logs = a.logs
+	s.catalog.logs, s.catalog.metadata = a.logs, a.metadata
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.handlers = s.apis()
 	s.offered = offer(s.handlers)

@@ -43,10 +43,11 @@ type sessionPart struct {
 }
 
 // quiet reports whether the client knows all there is: what most partitions are at most looks.
-func (p *sessionPart) quiet() bool {
+func (p *sessionPart) quiet(catalog *catalog) bool {
 	log := p.log
 	return log != nil && p.toldSince && p.held.open() == log && log.LogEndOffset() == p.asked.FetchOffset &&
-		log.HighWatermark() == p.highMark && log.LogStartOffset() == p.logStart && leaderEpoch(log) == p.epoch
+		log.HighWatermark() == p.highMark && log.LogStartOffset() == p.logStart &&
+		catalog.leaderEpoch(log) == p.epoch
 }
 
 // openSession begins a session with the partitions of a full request; id 0 is for a client that wants none.

@@ -11,7 +11,8 @@ import (
 
 // catalog is what clients may see: the mirrored topics, by name and by their source's id.
 type catalog struct {
-	logs *logSet
+	logs     *logSet
+	metadata *metadataLog
 
 	// guarded by mu
 	mu    sync.Mutex
@@ -90,25 +91,54 @@ func sourceTopicID(log *segment.Log) [16]byte {
 	return id.TopicID
 }
 
-// leaderEpoch is what clients are told: the epoch of the newest batch on disk.
-func leaderEpoch(log *segment.Log) int32 {
+// leaderEpoch is what clients are told: the epoch of the newest batch on disk, or the one it was raised to. Any
+// goroutine.
+func (c *catalog) leaderEpoch(log *segment.Log) int32 {
 	epoch, ok := log.LatestEpoch()
 	if !ok {
-		return 0
+		epoch = 0
 	}
-	return epoch
+	return max(epoch, c.raisedEpoch(log))
+}
+
+// raisedEpoch is the least leader epoch that a request gave a partition, -1 for none. Any goroutine.
+func (c *catalog) raisedEpoch(log *segment.Log) int32 {
+	if id := sourceTopicID(log); id != ([16]byte{}) {
+		return c.metadata.minLeaderEpoch(id, log.TopicPartition().Partition)
+	}
+	return -1
 }
 
 // fenced compares the leader epoch a client believes in with ours. Kafka: Partition.checkCurrentLeaderEpoch.
-func fenced(log *segment.Log, current int32) int16 {
-	switch ours := leaderEpoch(log); {
-	case current < 0 || current == ours:
+func (c *catalog) fenced(log *segment.Log, current int32) int16 {
+	if current < 0 {
+		return fetchwire.CodeNone
+	}
+	switch ours := c.leaderEpoch(log); {
+	case current == ours:
 		return fetchwire.CodeNone
 	case current < ours:
 		return fetchwire.CodeFencedLeaderEpoch
 	default:
 		return fetchwire.CodeUnknownLeaderEpoch
 	}
+}
+
+// endOffsetFor tells where an epoch of the bytes on disk ends. Those that a request raised the leader epoch over have no
+// records: they end, like the raised one, at the log's end.
+func (c *catalog) endOffsetFor(log *segment.Log, epoch int32) (int32, int64) {
+	of, end := log.EndOffsetFor(epoch)
+	if of >= 0 || epoch < 0 {
+		return of, end
+	}
+	switch raised := c.raisedEpoch(log); {
+	case epoch == raised:
+		return raised, log.LogEndOffset()
+	case epoch < raised:
+		latest, _ := log.LatestEpoch()
+		return latest, log.LogEndOffset()
+	}
+	return of, end
 }
 
 // epochAt returns the epoch of the batch at offset, -1 when it is not known.

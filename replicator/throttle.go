@@ -162,7 +162,18 @@ func newThrottles(cfg *Config, logger *slog.Logger) *throttles {
 
 // follow takes up what the metadata log says of throttles, and from then on what changes there.
 func (t *throttles) follow(log *metadataLog) {
-	changed := func(r resource) { t.takeUp(r, func() map[string]string { return log.config(r) }) }
+	changed := func(r resource) {
+		if r.kind != resourceBroker {
+			t.takeUp(r, func() map[string]string { return log.config(r) })
+			return
+		}
+		node := resource{resourceBroker, itoa(t.nodeID)}
+		t.takeUp(node, func() map[string]string { // over what is set for all nodes
+			config := log.config(resource{kind: resourceBroker})
+			maps.Copy(config, log.config(node))
+			return config
+		})
+	}
 	log.onChange(changed)
 	changed(resource{resourceBroker, itoa(t.nodeID)})
 	for _, topic := range log.names(resourceTopic) {
