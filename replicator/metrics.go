@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // collector turns a Status into metrics at each scrape, so that counting costs the data path nothing but atomics.
@@ -137,20 +138,43 @@ func (s *metricSet) mirror(out chan<- prometheus.Metric, m *MirrorStatus) {
 }
 
 func (s *partitionMetrics) collect(out chan<- prometheus.Metric, mirror string, p *PartitionStatus) {
-	labels := []string{mirror, p.Topic, itoa(p.Partition)}
-	gauge(out, s.sourceOffset, known(float64(p.SourceOffset)), labels...)
-	gauge(out, s.endOffset, known(float64(p.EndOffset)), labels...)
-	gauge(out, s.logStart, known(float64(p.LogStart)), labels...)
-	gauge(out, s.lagRecords, known(float64(p.LagRecords)), labels...)
-	gauge(out, s.lagSeconds, known(p.LagSeconds), labels...)
-	counter(out, s.bytes, float64(p.Bytes), labels...)
-	counter(out, s.batches, float64(p.Batches), labels...)
-	gauge(out, s.state, float64(p.State), labels...)
-	counter(out, s.gaps, float64(p.Gaps), labels...)
-	counter(out, s.truncated, float64(p.Truncated), labels...)
-	counter(out, s.lost, float64(p.LostRecords), labels...)
-	gauge(out, s.lostRanges, float64(len(p.Lost)), labels...)
-	gauge(out, s.attempts, float64(p.Attempts), labels...)
+	labels := prometheus.MakeLabelPairs(s.endOffset, []string{mirror, p.Topic, itoa(p.Partition)})
+	out <- sample{s.sourceOffset, labels, known(float64(p.SourceOffset)), dto.MetricType_GAUGE}
+	out <- sample{s.endOffset, labels, known(float64(p.EndOffset)), dto.MetricType_GAUGE}
+	out <- sample{s.logStart, labels, known(float64(p.LogStart)), dto.MetricType_GAUGE}
+	out <- sample{s.lagRecords, labels, known(float64(p.LagRecords)), dto.MetricType_GAUGE}
+	out <- sample{s.lagSeconds, labels, known(p.LagSeconds), dto.MetricType_GAUGE}
+	out <- sample{s.bytes, labels, float64(p.Bytes), dto.MetricType_COUNTER}
+	out <- sample{s.batches, labels, float64(p.Batches), dto.MetricType_COUNTER}
+	out <- sample{s.state, labels, float64(p.State), dto.MetricType_GAUGE}
+	out <- sample{s.gaps, labels, float64(p.Gaps), dto.MetricType_COUNTER}
+	out <- sample{s.truncated, labels, float64(p.Truncated), dto.MetricType_COUNTER}
+	out <- sample{s.lost, labels, float64(p.LostRecords), dto.MetricType_COUNTER}
+	out <- sample{s.lostRanges, labels, float64(len(p.Lost)), dto.MetricType_GAUGE}
+	out <- sample{s.attempts, labels, float64(p.Attempts), dto.MetricType_GAUGE}
+}
+
+// sample is a metric of a partition. All of a partition's share their labels, which are most of what a scrape of
+// thousands of partitions allocates.
+type sample struct {
+	desc   *prometheus.Desc
+	labels []*dto.LabelPair // read only
+	value  float64
+	kind   dto.MetricType // gauge or counter
+}
+
+// Desc implements prometheus.Metric.
+func (s sample) Desc() *prometheus.Desc { return s.desc }
+
+// Write implements prometheus.Metric.
+func (s sample) Write(out *dto.Metric) error {
+	out.Label = s.labels
+	if s.kind == dto.MetricType_COUNTER {
+		out.Counter = &dto.Counter{Value: &s.value}
+	} else {
+		out.Gauge = &dto.Gauge{Value: &s.value}
+	}
+	return nil
 }
 
 // known maps -1, not known, to NaN.
