@@ -61,6 +61,9 @@ type DescribedMirror struct {
 	MirrorName    string
 	AuthorizedOps int32 // NoAuthorizedOperations = not asked for
 	Topics        []DescribedMirrorTopic
+	// Replica is whether the agent is a replica, which follows the first agent of its cluster. Tag 0, present when true;
+	// this project's own.
+	Replica bool
 }
 
 // DescribedMirrorTopic is one topic of a mirror.
@@ -124,7 +127,11 @@ func (m *DescribeMirrorsResponse) AppendTo(dst []byte, _ int16) []byte {
 			}
 			dst = appendTag(appendUvarint(dst, 1), 0, chain)
 		}
-		dst = appendNoTags(dst, true)
+		if d.Replica {
+			dst = appendTag(appendUvarint(dst, 1), 0, nil)
+		} else {
+			dst = appendNoTags(dst, true)
+		}
 	}
 	return appendNoTags(dst, true)
 }
@@ -175,7 +182,14 @@ func (m *DescribeMirrorsResponse) DecodeFrom(src []byte, version int16) error {
 			}
 			t.decodeTags(r)
 		}
-		r.skipTags()
+		for n := r.tagCount("tagged fields"); n > 0 && r.err == nil; n-- {
+			tag, whole := r.openTag()
+			d.Replica = d.Replica || tag == 0
+			if tag != 0 {
+				r.skipTag()
+			}
+			r.closeTag(whole)
+		}
 	}
 	r.skipTags()
 	return r.done()

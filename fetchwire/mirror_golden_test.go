@@ -186,14 +186,16 @@ func TestDescribeMirrors_SourceChainIsATagOfItsOwn(t *testing.T) {
 		TopicName: "t", Partitions: []DescribedMirrorPartition{NewDescribedMirrorPartition(0, "MIRRORING")},
 		SourceChain: []string{"cluster-b", "cluster-a"},
 	}
-	m := &DescribeMirrorsResponse{Mirrors: []DescribedMirror{{MirrorName: "m", Topics: []DescribedMirrorTopic{topic}}}}
+	m := &DescribeMirrorsResponse{Mirrors: []DescribedMirror{
+		{MirrorName: "m", Topics: []DescribedMirrorTopic{topic}, Replica: true},
+	}}
 	b := m.AppendTo(nil, 0)
 	tag := "\x01\x00\x15\x03\x0acluster-b\x0acluster-a" // one tag, number 0, 21 bytes: two strings
 	if !bytes.Contains(b, []byte(tag)) {
 		t.Errorf("%q does not hold %q", b, tag)
 	}
 	var got DescribeMirrorsResponse
-	if err := got.DecodeFrom(b, 0); err != nil || !reflect.DeepEqual(got.Mirrors[0].Topics[0], topic) {
+	if err := got.DecodeFrom(b, 0); err != nil || !reflect.DeepEqual(got.Mirrors, m.Mirrors) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for n := range b {

@@ -193,7 +193,7 @@ func TestParseConfig_NamesKeysWithoutEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"mirror.dr.mirror.groups.include", "mirror.dr.ssl.provider", "mirror.nodes", "mirror.role"}
+	want := []string{"mirror.dr.mirror.groups.include", "mirror.dr.ssl.provider", "mirror.nodes"}
 	if !slices.Equal(cfg.WithoutEffect, want) {
 		t.Errorf("got %q, want %q", cfg.WithoutEffect, want)
 	}

@@ -51,7 +51,7 @@ var agentKeys = map[string]agentKey{
 	"mirror.failed.retry.max.attempts": {
 		set: func(c *Config, v string) error { return setInt(&c.Retry.MaxAttempts, v, 0) },
 	},
-	"mirror.role": {noEffect: true, set: func(c *Config, v string) error {
+	"mirror.role": {set: func(c *Config, v string) error {
 		c.Role = v
 		return nil
 	}},

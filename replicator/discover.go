@@ -36,7 +36,7 @@ func (m *mirror) ask() {
 
 // followed reports whether the source is asked about a topic that a mirror lists: not while it rests.
 func (t *topic) followed() bool {
-	switch want := Wanted(t.want.Load()); want {
+	switch want := t.wanted(); want {
 	case WantedStopped:
 		return false
 	case WantedPaused: // a partition may be on its way there
@@ -277,6 +277,7 @@ func (m *mirror) seen(t *topic, found *sourceTopic, a *refresh) {
 		}
 		m.lead(p, sp)
 	}
+	m.closeAfter(t, a.upstreams[t.name])
 }
 
 // growFailed lists the partitions of a topic that is not ours, without making a directory for any.

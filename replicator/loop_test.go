@@ -10,13 +10,17 @@ import (
 // agentOf starts an agent of a cluster that serves, and mirrors every topic of source.
 func agentOf(t *testing.T, cluster, listen, source string, more ...string) *testAgent {
 	t.Helper()
-	props := map[string]string{
-		"listeners": "PLAINTEXT://" + listen, "cluster.id": cluster, "mirror.m.bootstrap.servers": source,
-	}
+	return agentOfDir(t, t.TempDir(), cluster, source, append([]string{"listeners", "PLAINTEXT://" + listen}, more...)...)
+}
+
+// agentOfDir is agentOf in a directory that may hold something already.
+func agentOfDir(t *testing.T, dir, cluster, source string, more ...string) *testAgent {
+	t.Helper()
+	props := map[string]string{"cluster.id": cluster, "mirror.m.bootstrap.servers": source}
 	for i := 0; i < len(more); i += 2 {
 		props[more[i]] = more[i+1]
 	}
-	return startAgent(t, newTestSource(t), t.TempDir(), props)
+	return startAgent(t, newTestSource(t), dir, props)
 }
 
 // stopTopic stops a topic of an agent's mirror "m".

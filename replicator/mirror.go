@@ -91,7 +91,9 @@ type refreshState struct {
 type topic struct {
 	name       string
 	want       atomic.Int32 // a Wanted: what is stored; any goroutine
-	told       bool         // started by a request: what was there then is not new at the source
+	waits      atomic.Bool  // a stop waits for the first agent; any goroutine
+	closing    closing
+	told       bool // started by a request: what was there then is not new at the source
 	id         segment.TopicID
 	partitions []*partition
 	byIndex    map[int32]*partition
@@ -167,7 +169,9 @@ func (m *mirror) restore() error {
 		return err
 	}
 	for topic, want := range held {
-		m.topic(topic).want.Store(int32(want))
+		t := m.topic(topic)
+		t.want.Store(int32(want))
+		m.await(t, want)
 	}
 	for _, tp := range slices.SortedFunc(maps.Keys(stored.partitions), compareTP) {
 		if t := m.topics[tp.Topic]; t != nil {
@@ -207,6 +211,10 @@ func (m *mirror) restorePartition(t *topic, tp segment.TopicPartition, rec *part
 	p := m.addPartition(t, tp.Partition)
 	p.stats.state.Store(int32(rec.state))
 	p.desk.stored = true
+	if rec.state == StateStopping || rec.state == StateStopped { // it was time for it
+		t.closing.done = true
+		m.await(t, Wanted(t.want.Load()))
+	}
 	if rec.cause != CauseNone {
 		p.stats.failure.Store(&failure{cause: rec.cause, text: rec.text})
 		p.stats.attempts.Store(int32(rec.attempts))
@@ -215,6 +223,9 @@ func (m *mirror) restorePartition(t *topic, tp segment.TopicPartition, rec *part
 		p.lose(span)
 	}
 	m.takeLog(p)
+	if rec.state == StateStopped {
+		m.showWhole(p)
+	}
 	if p.feed.held == nil && rec.state == StateMirroring {
 		m.logger.Warn("the partition's directory is gone: it begins again", topicAttr(tp), partitionAttr(tp))
 		p.stats.state.Store(int32(StateUnknown))

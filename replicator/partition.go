@@ -153,7 +153,7 @@ func newPartition(m *mirror, t *topic, index int32) *partition {
 func (p *partition) state() State { return State(p.stats.state.Load()) }
 
 // want returns what is wanted of its topic. Any goroutine.
-func (p *partition) want() Wanted { return Wanted(p.topic.want.Load()) }
+func (p *partition) want() Wanted { return p.topic.wanted() }
 
 func (p *partition) cause() Cause {
 	if f := p.stats.failure.Load(); f != nil {

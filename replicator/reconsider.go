@@ -109,6 +109,7 @@ func (m *mirror) rewant() {
 		if was := Wanted(t.want.Swap(int32(want))); was == want {
 			continue
 		}
+		m.await(t, want)
 		m.logger.Info("wanted", slog.String("topic", name), slog.String("what", want.String()))
 		for _, p := range t.partitions {
 			p.desk.retry = time.Time{}

@@ -123,7 +123,9 @@ func (c *client) describeMirrors(req *fetchwire.DescribeMirrorsRequest) *fetchwi
 
 // describe returns the mirror's topics, in order of name; one whose partitions are not known yet has none.
 func (m *mirror) describe() fetchwire.DescribedMirror {
-	out := fetchwire.DescribedMirror{MirrorName: m.name, AuthorizedOps: fetchwire.NoAuthorizedOperations}
+	out := fetchwire.DescribedMirror{
+		MirrorName: m.name, AuthorizedOps: fetchwire.NoAuthorizedOperations, Replica: m.agent.cfg.Role == roleReplica,
+	}
 	byTopic, chains := map[string][]fetchwire.DescribedMirrorPartition{}, map[string][]string{}
 	for topic := range m.agent.bindingsOf(m.name) {
 		byTopic[topic] = nil

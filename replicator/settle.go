@@ -112,6 +112,9 @@ func (m *mirror) settled(s *settled) {
 	switch {
 	case s.err == nil:
 		p.desk.settled = true
+		if p.state() == StateStopping {
+			m.showWhole(p)
+		}
 	case p.state() == StateStopping: // it stays so, with its cause
 		attempts := p.stats.attempts.Add(1)
 		p.move(StateStopping, failf(causeOf(s.err), "stopping: %v", s.err))
@@ -119,5 +122,14 @@ func (m *mirror) settled(s *settled) {
 		m.changedState(p)
 	default:
 		m.fail(p, failf(causeOf(s.err), "pausing: %v", s.err))
+	}
+}
+
+// showWhole lets readers see all of a log that its source tells nothing of any more: what was fetched from it, the source
+// had committed.
+func (m *mirror) showWhole(p *partition) {
+	if log := p.feed.log; log != nil && log.Failed() == nil {
+		log.UpdateHighWatermark(log.LogEndOffset())
+		m.agent.served.notify()
 	}
 }

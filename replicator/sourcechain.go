@@ -92,22 +92,3 @@ func (m *mirror) chainOf(t *topic) []string {
 	defer m.board.mu.Unlock()
 	return t.chain
 }
-
-// roleReplica is the value of mirror.role for an agent that mirrors the first agent of its own cluster.
-const roleReplica = "replica"
-
-// misplaced says why this agent must not mirror that source: a replica follows an agent of its own cluster, and never
-// itself.
-func (m *mirror) misplaced(a *refresh) *failure {
-	own := m.agent.clusterID()
-	switch {
-	case m.agent.cfg.Role != roleReplica:
-		return nil
-	case a.clusterID != own || !a.agent:
-		return failf(CauseRole, "mirror.role is replica: the source has to be an agent of cluster %s, and is cluster %s "+
-			"(an agent: %v)", own, a.clusterID, a.agent)
-	case a.brokers[m.agent.cfg.NodeID] != "":
-		return failf(CauseRole, "the source is node %d of cluster %s, as this agent is", m.agent.cfg.NodeID, own)
-	}
-	return nil
-}
