@@ -28,8 +28,8 @@ func (m *mirror) misplaced(a *refresh) *failure {
 		if a.agent {
 			what = "an agent"
 		}
-		return failf(CauseRole, "mirror.role is replica: the source has to be an agent of cluster %s, and is %s of cluster %s",
-			own, what, a.clusterID)
+		return failf(CauseRole, "mirror.role is replica: the source has to be an agent of cluster %s, and is %s of cluster "+
+			"%s", own, what, a.clusterID)
 	case a.brokers[m.agent.cfg.NodeID] != "":
 		return failf(CauseRole, "the source is node %d of cluster %s, as this agent is", m.agent.cfg.NodeID, own)
 	}
@@ -81,7 +81,8 @@ func (m *mirror) closeAfter(t *topic, up upstream) {
 			return
 		}
 	}
-	m.logger.Info("the first agent has stopped the topic and both hold the same: it is stopped", slog.String("topic", t.name))
+	m.logger.Info("the first agent has stopped the topic and both hold the same: it is stopped",
+		slog.String("topic", t.name))
 	t.closing.done = true
 	t.waits.Store(false)
 	if err := m.agent.stopFollowed(m.name, t.name); err != nil {

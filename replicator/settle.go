@@ -125,8 +125,8 @@ func (m *mirror) settled(s *settled) {
 	}
 }
 
-// showWhole lets readers see all of a log that its source tells nothing of any more: what was fetched from it, the source
-// had committed.
+// showWhole lets readers see all of a log that its source tells nothing of any more: what was fetched from it, the
+// source had committed.
 func (m *mirror) showWhole(p *partition) {
 	if log := p.feed.log; log != nil && log.Failed() == nil {
 		log.UpdateHighWatermark(log.LogEndOffset())
