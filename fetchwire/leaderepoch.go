@@ -52,21 +52,16 @@ func (m *OffsetForLeaderEpochRequest) AppendTo(dst []byte, version int16) []byte
 	if version >= 3 {
 		dst = appendInt32(dst, m.ReplicaID)
 	}
-	dst = appendArrayLen(dst, len(m.Topics), compact)
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	dst = appendEach(dst, m.Topics, compact, func(dst []byte, t *OffsetForLeaderTopic) []byte {
 		dst = appendString(dst, t.Topic, compact)
-		dst = appendArrayLen(dst, len(t.Partitions), compact)
-		for _, p := range t.Partitions {
+		return appendEach(dst, t.Partitions, compact, func(dst []byte, p *OffsetForLeaderPartition) []byte {
 			dst = appendInt32(dst, p.Partition)
 			if version >= 2 {
 				dst = appendInt32(dst, p.CurrentLeaderEpoch)
 			}
-			dst = appendInt32(dst, p.LeaderEpoch)
-			dst = appendNoTags(dst, compact)
-		}
-		dst = appendNoTags(dst, compact)
-	}
+			return appendInt32(dst, p.LeaderEpoch)
+		})
+	})
 	return appendNoTags(dst, compact)
 }
 
@@ -77,23 +72,17 @@ func (m *OffsetForLeaderEpochRequest) DecodeFrom(src []byte, version int16) erro
 	if version >= 3 {
 		m.ReplicaID = r.int32("replica_id")
 	}
-	m.Topics = make([]OffsetForLeaderTopic, r.array(3, "topics"))
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	m.Topics = readEach(r, 3, "topics", func(t *OffsetForLeaderTopic) {
 		t.Topic = r.str("topic")
-		t.Partitions = make([]OffsetForLeaderPartition, r.array(8, "partitions"))
-		for j := range t.Partitions {
-			p := &t.Partitions[j]
+		t.Partitions = readEach(r, 8, "partitions", func(p *OffsetForLeaderPartition) {
 			p.Partition = r.int32("partition")
 			p.CurrentLeaderEpoch = -1
 			if version >= 2 {
 				p.CurrentLeaderEpoch = r.int32("current_leader_epoch")
 			}
 			p.LeaderEpoch = r.int32("leader_epoch")
-			r.skipTags()
-		}
-		r.skipTags()
-	}
+		})
+	})
 	r.skipTags()
 	return r.done()
 }
@@ -107,22 +96,17 @@ func (m *OffsetForLeaderEpochResponse) AppendTo(dst []byte, version int16) []byt
 	if version >= 2 {
 		dst = appendInt32(dst, m.ThrottleMs)
 	}
-	dst = appendArrayLen(dst, len(m.Topics), compact)
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	dst = appendEach(dst, m.Topics, compact, func(dst []byte, t *OffsetForLeaderTopicResult) []byte {
 		dst = appendString(dst, t.Topic, compact)
-		dst = appendArrayLen(dst, len(t.Partitions), compact)
-		for _, p := range t.Partitions {
+		return appendEach(dst, t.Partitions, compact, func(dst []byte, p *OffsetForLeaderResult) []byte {
 			dst = appendInt16(dst, p.ErrorCode)
 			dst = appendInt32(dst, p.Partition)
 			if version >= 1 {
 				dst = appendInt32(dst, p.LeaderEpoch)
 			}
-			dst = appendInt64(dst, p.EndOffset)
-			dst = appendNoTags(dst, compact)
-		}
-		dst = appendNoTags(dst, compact)
-	}
+			return appendInt64(dst, p.EndOffset)
+		})
+	})
 	return appendNoTags(dst, compact)
 }
 
@@ -133,13 +117,9 @@ func (m *OffsetForLeaderEpochResponse) DecodeFrom(src []byte, version int16) err
 	if version >= 2 {
 		m.ThrottleMs = r.int32("throttle_time_ms")
 	}
-	m.Topics = make([]OffsetForLeaderTopicResult, r.array(3, "topics"))
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	m.Topics = readEach(r, 3, "topics", func(t *OffsetForLeaderTopicResult) {
 		t.Topic = r.str("topic")
-		t.Partitions = make([]OffsetForLeaderResult, r.array(14, "partitions"))
-		for j := range t.Partitions {
-			p := &t.Partitions[j]
+		t.Partitions = readEach(r, 14, "partitions", func(p *OffsetForLeaderResult) {
 			p.ErrorCode = r.int16("error_code")
 			p.Partition = r.int32("partition")
 			p.LeaderEpoch = -1
@@ -147,10 +127,8 @@ func (m *OffsetForLeaderEpochResponse) DecodeFrom(src []byte, version int16) err
 				p.LeaderEpoch = r.int32("leader_epoch")
 			}
 			p.EndOffset = r.int64("end_offset")
-			r.skipTags()
-		}
-		r.skipTags()
-	}
+		})
+	})
 	r.skipTags()
 	return r.done()
 }

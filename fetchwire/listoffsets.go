@@ -63,21 +63,16 @@ func (m *ListOffsetsRequest) AppendTo(dst []byte, version int16) []byte {
 	if version >= 2 {
 		dst = appendInt8(dst, m.IsolationLevel)
 	}
-	dst = appendArrayLen(dst, len(m.Topics), compact)
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	dst = appendEach(dst, m.Topics, compact, func(dst []byte, t *ListOffsetsTopic) []byte {
 		dst = appendString(dst, t.Name, compact)
-		dst = appendArrayLen(dst, len(t.Partitions), compact)
-		for _, p := range t.Partitions {
+		return appendEach(dst, t.Partitions, compact, func(dst []byte, p *ListOffsetsPartition) []byte {
 			dst = appendInt32(dst, p.Index)
 			if version >= 4 {
 				dst = appendInt32(dst, p.CurrentLeaderEpoch)
 			}
-			dst = appendInt64(dst, p.Timestamp)
-			dst = appendNoTags(dst, compact)
-		}
-		dst = appendNoTags(dst, compact)
-	}
+			return appendInt64(dst, p.Timestamp)
+		})
+	})
 	if version >= 10 {
 		dst = appendInt32(dst, m.TimeoutMs)
 	}
@@ -92,23 +87,17 @@ func (m *ListOffsetsRequest) DecodeFrom(src []byte, version int16) error {
 	if version >= 2 {
 		m.IsolationLevel = r.int8("isolation_level")
 	}
-	m.Topics = make([]ListOffsetsTopic, r.array(3, "topics"))
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	m.Topics = readEach(r, 3, "topics", func(t *ListOffsetsTopic) {
 		t.Name = r.str("name")
-		t.Partitions = make([]ListOffsetsPartition, r.array(12, "partitions"))
-		for j := range t.Partitions {
-			p := &t.Partitions[j]
+		t.Partitions = readEach(r, 12, "partitions", func(p *ListOffsetsPartition) {
 			p.Index = r.int32("partition_index")
 			p.CurrentLeaderEpoch = -1
 			if version >= 4 {
 				p.CurrentLeaderEpoch = r.int32("current_leader_epoch")
 			}
 			p.Timestamp = r.int64("timestamp")
-			r.skipTags()
-		}
-		r.skipTags()
-	}
+		})
+	})
 	if version >= 10 {
 		m.TimeoutMs = r.int32("timeout_ms")
 	}
@@ -125,12 +114,9 @@ func (m *ListOffsetsResponse) AppendTo(dst []byte, version int16) []byte {
 	if version >= 2 {
 		dst = appendInt32(dst, m.ThrottleMs)
 	}
-	dst = appendArrayLen(dst, len(m.Topics), compact)
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	dst = appendEach(dst, m.Topics, compact, func(dst []byte, t *ListOffsetsTopicResult) []byte {
 		dst = appendString(dst, t.Name, compact)
-		dst = appendArrayLen(dst, len(t.Partitions), compact)
-		for _, p := range t.Partitions {
+		return appendEach(dst, t.Partitions, compact, func(dst []byte, p *ListOffsetsResult) []byte {
 			dst = appendInt32(dst, p.Index)
 			dst = appendInt16(dst, p.ErrorCode)
 			dst = appendInt64(dst, p.Timestamp)
@@ -138,10 +124,9 @@ func (m *ListOffsetsResponse) AppendTo(dst []byte, version int16) []byte {
 			if version >= 4 {
 				dst = appendInt32(dst, p.LeaderEpoch)
 			}
-			dst = appendNoTags(dst, compact)
-		}
-		dst = appendNoTags(dst, compact)
-	}
+			return dst
+		})
+	})
 	return appendNoTags(dst, compact)
 }
 
@@ -152,13 +137,9 @@ func (m *ListOffsetsResponse) DecodeFrom(src []byte, version int16) error {
 	if version >= 2 {
 		m.ThrottleMs = r.int32("throttle_time_ms")
 	}
-	m.Topics = make([]ListOffsetsTopicResult, r.array(3, "topics"))
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	m.Topics = readEach(r, 3, "topics", func(t *ListOffsetsTopicResult) {
 		t.Name = r.str("name")
-		t.Partitions = make([]ListOffsetsResult, r.array(22, "partitions"))
-		for j := range t.Partitions {
-			p := &t.Partitions[j]
+		t.Partitions = readEach(r, 22, "partitions", func(p *ListOffsetsResult) {
 			p.Index = r.int32("partition_index")
 			p.ErrorCode = r.int16("error_code")
 			p.Timestamp = r.int64("timestamp")
@@ -167,10 +148,8 @@ func (m *ListOffsetsResponse) DecodeFrom(src []byte, version int16) error {
 			if version >= 4 {
 				p.LeaderEpoch = r.int32("leader_epoch")
 			}
-			r.skipTags()
-		}
-		r.skipTags()
-	}
+		})
+	})
 	r.skipTags()
 	return r.done()
 }

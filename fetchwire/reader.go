@@ -271,3 +271,14 @@ func (r *reader) skipTags() {
 		r.closeTag(whole)
 	}
 }
+
+// readEach reads an array of structures of at least least bytes each; element reads one but for its tags, which are
+// skipped.
+func readEach[T any](r *reader, least int, field string, element func(item *T)) []T {
+	items := make([]T, r.array(least, field))
+	for i := range items {
+		element(&items[i])
+		r.skipTags()
+	}
+	return items
+}

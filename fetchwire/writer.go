@@ -94,3 +94,12 @@ func appendTag(dst []byte, tag uint32, body []byte) []byte {
 func appendTagHead(dst []byte, tag uint32, size int) []byte {
 	return appendUvarint(appendUvarint(dst, tag), uint32(size))
 }
+
+// appendEach appends an array of structures; element appends one but for its tags, of which there are none.
+func appendEach[T any](dst []byte, items []T, compact bool, element func(dst []byte, item *T) []byte) []byte {
+	dst = appendArrayLen(dst, len(items), compact)
+	for i := range items {
+		dst = appendNoTags(element(dst, &items[i]), compact)
+	}
+	return dst
+}
