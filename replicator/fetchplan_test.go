@@ -12,11 +12,18 @@ func TestFetchPlan_HotTailComesBeforeBackfill(t *testing.T) {
 	const far, answer = 6, 1 << 20
 	s := newTestSource(t)
 	s.limited = true
-	topic := s.addTopic("t", far+1)
-	tail := topic.partitions[far]
+	topic := s.addTopic("t", far)
+	a := startAgent(t, s, t.TempDir(), stayFailed(
+		"mirror.m.mirror.fetch.max.bytes", "524288", "mirror.m.mirror.fetch.response.max.bytes", "1048576"))
+	for i := range far {
+		await(t, patience, "MIRRORING", func() bool { return a.partition("t", i).SourceOffset == 0 })
+	}
+	tail := s.addTopic("tail", 1).partitions[0] // last in every request
+	s.update(func() { tail.append(dataBatch(0, 1)) })
+	a.awaitEnd(t, "tail", 0, 1)
 	written, mirrored := int64(0), int64(0)
 	s.update(func() {
-		for _, p := range topic.partitions[:far] {
+		for _, p := range topic.partitions {
 			p.fill(128, 64<<10)
 			p.alter = func(fetchwire.FetchPartition, *fetchwire.FetchPartitionResponse) {
 				if written == 0 && s.sent > 4*answer {
@@ -25,19 +32,20 @@ func TestFetchPlan_HotTailComesBeforeBackfill(t *testing.T) {
 				}
 			}
 		}
-		tail.append(dataBatch(0, 1))
 		tail.alter = func(asked fetchwire.FetchPartition, _ *fetchwire.FetchPartitionResponse) {
 			if asked.FetchOffset == 2 && mirrored == 0 {
 				mirrored = s.sent
 			}
 		}
 	})
-	a := startAgent(t, s, t.TempDir(), stayFailed(
-		"mirror.m.mirror.fetch.max.bytes", "524288", "mirror.m.mirror.fetch.response.max.bytes", "1048576"))
 	for i := range far {
 		a.awaitEnd(t, "t", i, 128*16)
 	}
-	a.awaitEnd(t, "t", far, 2)
+	await(t, patience, "the record at the end", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return mirrored > 0
+	})
 	a.stop()
 	if between := mirrored - written; written == 0 || between > 3*answer {
 		t.Errorf("%d bytes of others came before a record at the end of its log, want %d at most", between, 3*answer)
@@ -45,34 +53,37 @@ func TestFetchPlan_HotTailComesBeforeBackfill(t *testing.T) {
 	a.mustEqual(t, s, topic, 0)
 }
 
-// TestFetchPlan_BatchLargerThanItsShareComes has far batches that no share of an answer holds, beside an end that
-// moves with every answer, so that they are never first in one.
+// TestFetchPlan_BatchLargerThanItsShareComes has batches far behind that are larger than what one is asked for, beside
+// an end that has a record for every answer, so that they are never first in one.
 func TestFetchPlan_BatchLargerThanItsShareComes(t *testing.T) {
-	const far = 3
+	const far, last = 3, 20_000
 	s := newTestSource(t)
 	s.limited = true
-	topic := s.addTopic("t", far+1)
-	tail := topic.partitions[far]
+	tail := s.addTopic("a", 1).partitions[0]
+	a := startAgent(t, s, t.TempDir(), stayFailed(
+		"mirror.m.mirror.fetch.max.bytes", "1048576", "mirror.m.mirror.fetch.response.max.bytes", "524288"))
+	a.awaitEnd(t, "a", 0, 0)
 	s.update(func() {
-		for _, p := range topic.partitions[:far] {
-			p.fill(20, 300<<10)
-		}
-		tail.append(dataBatch(0, 1))
+		tail.append(dataBatch(0, 1), dataBatch(1, 1))
 		tail.alter = func(asked fetchwire.FetchPartition, _ *fetchwire.FetchPartitionResponse) {
-			if asked.FetchOffset == tail.end && tail.end < 10_000 {
+			if asked.FetchOffset >= tail.end-1 && tail.end < last {
 				tail.append(dataBatch(tail.end, 1))
 			}
 		}
 	})
-	a := startAgent(t, s, t.TempDir(), stayFailed(
-		"mirror.m.mirror.fetch.max.bytes", "1048576", "mirror.m.mirror.fetch.response.max.bytes", "262144"))
+	topic := s.addTopic("t", far)
+	s.update(func() {
+		for _, p := range topic.partitions {
+			p.fill(20, 450<<10)
+		}
+	})
 	for i := range far {
 		a.awaitEnd(t, "t", i, 20*16)
 	}
 	s.mu.Lock()
 	end := tail.end
 	s.mu.Unlock()
-	if end >= 10_000 {
+	if end >= last {
 		t.Error("the far batches came only when the end stood still")
 	}
 	a.mustEqual(t, s, topic, 0)

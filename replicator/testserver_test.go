@@ -475,10 +475,15 @@ func (s *testSource) fetchOnce(req *fetchwire.FetchRequest, version int16) (resp
 			default:
 				p.fetch(want, &answer)
 			}
-			if room := min(left, int(want.MaxBytes)); s.limited && !first && len(answer.Records) > room {
+			room := min(left, int(want.MaxBytes))
+			if s.limited && !first && len(answer.Records) > room {
 				answer.Records = wholeBatches(answer.Records, room)
 			}
-			left, first = max(0, left-len(answer.Records)), first && len(answer.Records) == 0
+			used := len(answer.Records)
+			if n := used; n > 0 && batchEnd(answer.Records) < answer.HighWatermark {
+				used = max(n, room) // a broker goes on with a part of the next batch
+			}
+			left, first = max(0, left-used), first && len(answer.Records) == 0
 			s.sent += int64(len(answer.Records))
 			news = news || len(answer.Records) > 0 || answer.ErrorCode != fetchwire.CodeNone ||
 				answer.DivergingEpoch.Epoch != -1 || answer.DivergingEpoch.EndOffset != -1 || answer.MirrorLeaderEpoch >= 0

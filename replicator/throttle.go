@@ -26,6 +26,9 @@ const (
 // free, so that a throttled fetcher asks a few times a second and not at every byte.
 const throttleWindow = 400 * time.Millisecond
 
+// throttleLook is how long a fetcher that waits for a throttle may overlook that its rate was changed.
+const throttleLook = time.Second
+
 // throttle is a rate that bytes may be taken at, as the time when all that was taken is paid for. What comes is
 // counted after it was appended and may be more than was free: the next has to wait longer then. The zero value has
 // no limit. Any goroutine; no allocation, no lock.
@@ -55,7 +58,7 @@ func (t *throttle) free(now time.Time, window time.Duration) (bytes int64, wait 
 	}
 	credit := min(time.Duration(now.UnixNano()-t.paid.Load()), max(window, throttleWindow))
 	if credit < throttleWindow/2 {
-		return 0, throttleWindow/2 - credit
+		return 0, min(throttleWindow/2-credit, throttleLook)
 	}
 	return max(1, int64(float64(rate)*credit.Seconds())/int64(max(1, t.sharers.Load()))), 0
 }

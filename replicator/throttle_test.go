@@ -206,6 +206,20 @@ func TestThrottle_ListedPartitionsKeepToTheRate(t *testing.T) {
 	a.mustEqual(t, s, slow, 0)
 }
 
+// TestThrottle_ChangeIsFollowedWhileADebtIsPaid has a batch that costs an hour of the rate, and then another rate.
+func TestThrottle_ChangeIsFollowedWhileADebtIsPaid(t *testing.T) {
+	s := newTestSource(t)
+	s.limited = true
+	topic := s.addTopic("t", 1)
+	s.update(func() { topic.partitions[0].fill(1, 64<<10) })
+	a := startAgent(t, s, t.TempDir(), stayFailed("mirror.m.mirror.replication.throttled.rate", "18"))
+	a.awaitEnd(t, "t", 0, 16)
+	s.update(func() { topic.partitions[0].fill(1, 64<<10) })
+	a.configure(t, configValue(resourceMirror, "m", throttleRateKey, "1000000"))
+	a.awaitEnd(t, "t", 0, 32)
+	a.mustEqual(t, s, topic, 0)
+}
+
 // TestThrottle_MirrorRateHoldsForAllItsPartitions has batches larger than the window of the mirror's rate: they come
 // one by one, more slowly.
 func TestThrottle_MirrorRateHoldsForAllItsPartitions(t *testing.T) {
