@@ -21,7 +21,9 @@ func TestHangUp_HungLeaderLetsItsPartitionGo(t *testing.T) {
 		topic.partitions[0].append(dataBatch(0, 5))
 	})
 	a := startAgent(t, s, t.TempDir(), stayFailed("mirror.m.mirror.socket.timeout.ms", "3600000"))
-	await(t, patience, "a fetch from the leader that hangs", func() bool { return len(hung.fetches(same.partitions[0])) > 0 })
+	await(t, patience, "a fetch from the leader that hangs", func() bool {
+		return len(hung.fetches(same.partitions[0])) > 0
+	})
 	s.update(func() {
 		p := topic.partitions[0]
 		p.leader, p.leaderEpoch = 1, 1

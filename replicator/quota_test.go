@@ -47,7 +47,8 @@ func TestQuota_NothingIsAskedWhileTheSourceSaysWait(t *testing.T) {
 		t.Errorf("throttled for %v, want %v at least", fetcher.Throttled, 15*pause)
 	}
 	const line = "the source's quota slows the mirror"
-	if log := a.logged.String(); strings.Count(log, line) != 1 || !strings.Contains(log, "client_id=broker-1-fetcher-0-mirror-m") {
+	log := a.logged.String()
+	if strings.Count(log, line) != 1 || !strings.Contains(log, "client_id=broker-1-fetcher-0-mirror-m") {
 		t.Errorf("the log says it %d times", strings.Count(log, line))
 	}
 }
