@@ -3,17 +3,23 @@
 //
 // # What
 //
-// An Agent holds the log directories of one Config and runs one mirror for each source cluster that is declared. A
-// mirror asks its source what topics there are, follows leaders and new partitions, and gives each partition to a
-// fetcher, which appends what it fetches. A partition's state:
+// An Agent holds the log directories of one Config and runs one mirror for each source cluster that is declared, or
+// that a request made. A mirror asks its source what topics there are, follows leaders and new partitions, and gives
+// each partition to a fetcher, which appends what it fetches. A partition's state:
 //
 //	PREPARING  stored before anything is done; source, topic id and start position are settled, an existing copy is
 //	           compared with the source where its binding is in doubt
 //	MIRRORING  stored before the first fetch; the log grows with the source
+//	PAUSING    stored before its fetcher lets go; what it has is made durable
+//	PAUSED     rests, and goes on from the end of its log
+//	STOPPING   stored before its fetcher lets go; what it has is made durable, the last mirror epoch and end are stored
+//	STOPPED    mirrored no more, until it is started again
 //	FAILED     with a Cause; tried again with exponential back-off and full jitter without end where the cause can heal
 //	           by itself, a limited number of times where it may, not at all where it cannot
 //
-// PAUSING, PAUSED, STOPPING and STOPPED have their numbers and legal moves here; nothing enters them yet.
+// What is wanted of a topic is another matter than the states of its partitions: mirroring, paused or stopped, stored
+// with the mirror that holds the topic (wanted.go). Requests and patterns change what is wanted, the mirror's goroutine
+// moves each partition towards it, by legal moves only.
 //
 // # Layout
 //
@@ -26,6 +32,9 @@
 //	config.go     Config; configkeys.go, configparse.go its keys; mirrorconfig.go, client*.go those of a mirror
 //	mirror.go     the mirror's goroutine: who works on which partition; opening.go the workers that open logs;
 //	              discover.go what the source's answers change
+//	mirrors.go    mirrors come and go; reconsider.go follows what is stored of one; wanted.go, binding.go, patterns.go
+//	              what is wanted; step.go the moves; settle.go what PAUSING and STOPPING do
+//	control.go    what requests may do to mirrors, controltopics.go to topics; servemirrors.go the requests
 //	source.go     metadata and topic configurations
 //	fetcher.go    the loop of one connection; apply.go one partition's answer; prepare.go before its first fetch;
 //	              fetchplan.go who is asked for how much; diverge.go where two histories part; peek.go single batches
@@ -66,9 +75,11 @@
 // leader or when the mirror removes it. The mirror adds it elsewhere only after that release, so two goroutines never
 // touch one log; the flusher, which may sync beside the owner, is told to drop a partition before its log is closed.
 //
-// Locks, in the order in which they may be taken; none is held over I/O or a channel:
+// Locks, in the order in which they may be taken; none but the first is held over I/O or a channel:
 //
-//	Agent.mu       who mirrors which topic
+//	Agent.control  one change of what is wanted at a time, the sync of the metadata log included; a mirror's goroutine
+//	               takes it, so who holds it waits for none
+//	Agent.mu       the mirrors
 //	throttles.mu   one change of a throttle at a time
 //	mirror.mu      the lists that Status reads
 //	logSet.mu      the table of directories
@@ -82,9 +93,10 @@
 //
 // # Crash contract
 //
-// A state is durable before its action runs, so that every action can be run again from its start. A FAILED that could
-// not be stored (a full disk) stands all the same: after a restart it is found again. A lost range is durable before
-// the log is moved over it; met again after a crash it is merged. The state log is rewritten behind its end before what
-// it replaces is dropped. Everything else is package segment's contract: after any crash a partition is a batch-exact
-// prefix of its source, and fetching goes on from its end.
+// A request is acknowledged when what it wants is durable. A state is durable before its action runs, so that every
+// action can be run again from its start. A FAILED that could not be stored (a full disk) stands all the same: after a
+// restart it is found again. A lost range is durable before the log is moved over it; met again after a crash it is
+// merged. The state log is rewritten behind its end before what it replaces is dropped. Everything else is package
+// segment's contract: after any crash a partition is a batch-exact prefix of its source, and fetching goes on from its
+// end.
 package replicator

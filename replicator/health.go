@@ -74,6 +74,10 @@ func (a *Agent) health() (text string, well bool) {
 		well = false
 		fmt.Fprintf(&b, "state log: %v\n", err)
 	}
+	if err := a.metadata.err(); err != nil {
+		well = false
+		fmt.Fprintf(&b, "metadata log: %v\n", err)
+	}
 	status := a.Status()
 	for _, d := range status.LogDirs {
 		if d.Full {
@@ -82,25 +86,41 @@ func (a *Agent) health() (text string, well bool) {
 		}
 	}
 	for _, m := range status.Mirrors {
-		var mirroring, failed int
-		for _, p := range m.Partitions {
-			switch p.State {
-			case StateMirroring:
-				mirroring++
-			case StateFailed:
-				failed++
-			default:
-			}
-		}
 		if m.RefreshError != "" {
 			fmt.Fprintf(&b, "mirror %s: source: %s\n", m.Name, strings.ReplaceAll(m.RefreshError, "\n", "; "))
 		}
-		fmt.Fprintf(&b, "mirror %s: %d partitions, %d mirroring, %d failed\n", m.Name, len(m.Partitions), mirroring, failed)
+		fmt.Fprintf(&b, "mirror %s: %s\n", m.Name, m.summary())
 	}
 	if well {
 		return "ok\n" + b.String(), true
 	}
 	return "not well\n" + b.String(), false
+}
+
+// summary counts a mirror's partitions by state, and its topics that are not wanted mirrored.
+func (m *MirrorStatus) summary() string {
+	states := map[State]int{}
+	topics := map[Wanted]map[string]bool{WantedPaused: {}, WantedStopped: {}}
+	for i := range m.Partitions {
+		p := &m.Partitions[i]
+		states[p.State]++
+		if topics[p.Wanted] != nil {
+			topics[p.Wanted][p.Topic] = true
+		}
+	}
+	text := fmt.Sprintf("%d partitions, %d mirroring, %d failed", len(m.Partitions), states[StateMirroring],
+		states[StateFailed])
+	for _, state := range []State{StatePreparing, StatePausing, StatePaused, StateStopping, StateStopped} {
+		if n := states[state]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, strings.ToLower(state.String()))
+		}
+	}
+	for _, want := range []Wanted{WantedPaused, WantedStopped} {
+		if n := len(topics[want]); n > 0 {
+			text += fmt.Sprintf("; %d topics wanted %s", n, want)
+		}
+	}
+	return text
 }
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }

@@ -28,7 +28,7 @@ type metricSet struct {
 // partitionMetrics are those of a partition. Gauges that are not known yet are NaN.
 type partitionMetrics struct {
 	sourceOffset, endOffset, logStart, lagRecords, lagSeconds *prometheus.Desc
-	bytes, batches, state, attempts                           *prometheus.Desc
+	bytes, batches, state, wanted, attempts                   *prometheus.Desc
 	gaps, truncated, lost, lostRanges                         *prometheus.Desc
 }
 
@@ -41,9 +41,11 @@ func newPartitionMetrics() partitionMetrics {
 		lagRecords:   d("lag_records", "Offsets the copy is behind; NaN until the first answer."),
 		lagSeconds: d("lag_seconds",
 			"Age of the newest mirrored batch while records are missing, 0 when none is; NaN until known."),
-		bytes:      d("bytes_total", "Bytes of batches appended."),
-		batches:    d("batches_total", "Batches appended."),
-		state:      d("state", "State: 0 PREPARING, 1 MIRRORING, 6 FAILED, 16 unknown."),
+		bytes:   d("bytes_total", "Bytes of batches appended."),
+		batches: d("batches_total", "Batches appended."),
+		state: d("state",
+			"State: 0 PREPARING, 1 MIRRORING, 2 PAUSING, 3 PAUSED, 4 STOPPING, 5 STOPPED, 6 FAILED, 16 unknown."),
+		wanted:     d("wanted", "What is wanted of its topic: 1 mirroring, 2 paused, 3 stopped, 0 nothing."),
 		attempts:   d("failed_attempts", "Failures in a row."),
 		gaps:       d("gaps_total", "Places where offsets were missing at a source that does not compact."),
 		truncated:  d("truncated_records_total", "Records cut because the source elected a leader without them."),
@@ -108,7 +110,10 @@ func (s *metricSet) throttle(out chan<- prometheus.Metric, t *ThrottleStatus, mi
 }
 
 func (s *metricSet) mirror(out chan<- prometheus.Metric, m *MirrorStatus) {
-	states := map[State]int{StatePreparing: 0, StateMirroring: 0, StateFailed: 0}
+	states := map[State]int{
+		StatePreparing: 0, StateMirroring: 0, StatePausing: 0, StatePaused: 0, StateStopping: 0, StateStopped: 0,
+		StateFailed: 0,
+	}
 	for i := range m.Partitions {
 		states[m.Partitions[i].State]++
 		s.part.collect(out, m.Name, &m.Partitions[i])
@@ -147,6 +152,7 @@ func (s *partitionMetrics) collect(out chan<- prometheus.Metric, mirror string, 
 	out <- sample{s.bytes, labels, float64(p.Bytes), dto.MetricType_COUNTER}
 	out <- sample{s.batches, labels, float64(p.Batches), dto.MetricType_COUNTER}
 	out <- sample{s.state, labels, float64(p.State), dto.MetricType_GAUGE}
+	out <- sample{s.wanted, labels, float64(p.Wanted), dto.MetricType_GAUGE}
 	out <- sample{s.gaps, labels, float64(p.Gaps), dto.MetricType_COUNTER}
 	out <- sample{s.truncated, labels, float64(p.Truncated), dto.MetricType_COUNTER}
 	out <- sample{s.lost, labels, float64(p.LostRecords), dto.MetricType_COUNTER}
