@@ -229,3 +229,9 @@ func TestServer_ClosesWhatItDoesNotSpeakAndServesTheOthers(t *testing.T) {
 		t.Errorf("topics %v", r.ids)
 	}
 }
+
+// oneShot is a fetch of one partition from an offset, without a session.
+func oneShot(r *reader, topic string, offset int64) *fetchwire.FetchRequest {
+	return fetchwire.NewFetchSession(18).Next(fetchwire.FetchParams{MinBytes: 1, MaxBytes: 1 << 20},
+		[]fetchwire.SessionPartition{r.want(topic, 0, offset)})
+}

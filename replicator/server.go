@@ -34,6 +34,7 @@ type server struct {
 	endpoints []endpoint
 	handlers  map[int16]handler
 	offered   []fetchwire.APIVersion
+	limits    clientLimits
 	ctx       context.Context // ends long polls
 	stop      context.CancelFunc
 
@@ -43,6 +44,14 @@ type server struct {
 	mu      sync.Mutex
 	clients map[net.Conn]struct{}
 	closing bool
+}
+
+// clientLimits bound what clients may hold.
+type clientLimits struct {
+	clients int
+	bytes   int32         // of one request
+	idle    time.Duration // a client that has not sent a whole request for so long is let go
+	write   time.Duration // and one that takes nothing for so long
 }
 
 // endpoint is one listener and the address clients are told of it.
@@ -83,6 +92,7 @@ var errServerClosed = errors.New("the agent is closing")
 // listen opens the listeners of cfg; nothing is accepted before run.
 func listen(a *Agent, cfg ServerConfig) (*server, error) {
 	s := &server{agent: a, logger: a.logger, clients: map[net.Conn]struct{}{}}
+	s.limits = clientLimits{clients: maxClients, bytes: maxRequestBytes, idle: clientIdle, write: clientWrite}
 	s.catalog.logs, s.catalog.metadata = a.logs, a.metadata
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.handlers = s.apis()
@@ -184,9 +194,9 @@ func (s *server) accept(e *endpoint) {
 func (s *server) admit(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || len(s.clients) >= maxClients {
+	if s.closing || len(s.clients) >= s.limits.clients {
 		if !s.closing {
-			s.logger.Warn("too many connections", slog.Int("limit", maxClients), slog.String("client", addrOf(conn)))
+			s.logger.Warn("too many connections", slog.Int("limit", s.limits.clients), slog.String("client", addrOf(conn)))
 		}
 		return false
 	}
@@ -226,11 +236,11 @@ func (c *client) answer() error {
 	if cap(c.out) > keepBufferBytes {
 		c.out = nil
 	}
-	if err := c.conn.SetDeadline(time.Now().Add(clientIdle)); err != nil {
+	if err := c.conn.SetDeadline(time.Now().Add(c.server.limits.idle)); err != nil {
 		return err
 	}
 	var err error
-	if c.in, err = fetchwire.ReadRequestFrame(c.conn, c.in, maxRequestBytes); err != nil {
+	if c.in, err = fetchwire.ReadRequestFrame(c.conn, c.in, c.server.limits.bytes); err != nil {
 		return err
 	}
 	var body []byte
@@ -270,7 +280,7 @@ func (s *server) speaks(h fetchwire.RequestHeader) bool {
 
 // write writes bytes; a client that takes none for clientWrite is an error.
 func (c *client) write(b []byte) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(clientWrite)); err != nil {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(c.server.limits.write)); err != nil {
 		return err
 	}
 	_, err := c.conn.Write(b)
