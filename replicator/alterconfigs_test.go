@@ -92,11 +92,8 @@ func withCreated(t *testing.T, s *fakeKafka, more ...string) (*runningAgent, *fe
 	return a, conn
 }
 
-func TestAlterConfigs_OfAMirror(t *testing.T) {
+func TestAlterConfigs_OfAMirrorAreRefusedInWords(t *testing.T) {
 	s := newFakeKafka(t)
-	s.createTopic(t, "orders", 1)
-	s.createTopic(t, "payments", 1)
-	s.produce(t, "payments", 0, 20)
 	a, conn := withCreated(t, s)
 
 	for name, c := range map[string]struct {
@@ -176,11 +173,19 @@ func TestAlterConfigs_OfAMirror(t *testing.T) {
 			}
 		})
 	}
+}
 
+func TestAlterConfigs_OfAMirrorTakeEffectAndAreDescribed(t *testing.T) {
+	s := newFakeKafka(t)
+	s.createTopic(t, "orders", 1)
+	s.createTopic(t, "payments", 1)
+	s.produce(t, "payments", 0, 20)
+	a, conn := withCreated(t, s)
 	if resp := call(t, conn, &fetchwire.IncrementalAlterConfigsRequest{
-		Resources: []fetchwire.AlterConfigsResource{{ResourceType: fetchwire.ResourceMirror, ResourceName: "eu", Configs: []fetchwire.AlterConfig{
-			set(keyInclude, "payments"),
-		}}}, ValidateOnly: true,
+		Resources: []fetchwire.AlterConfigsResource{{
+			ResourceType: fetchwire.ResourceMirror, ResourceName: "eu",
+			Configs: []fetchwire.AlterConfig{set(keyInclude, "payments")},
+		}}, ValidateOnly: true,
 	}, &fetchwire.IncrementalAlterConfigsResponse{}); resp.Resources[0].ErrorCode != fetchwire.CodeNone {
 		t.Errorf("a valid change, only to be validated: %+v", resp.Resources[0])
 	}

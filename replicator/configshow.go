@@ -35,7 +35,9 @@ var shownKeys = map[string]shownKey{
 	"mirror.fetch.min.bytes":             showInt(func(m *MirrorConfig) int64 { return int64(m.Fetch.MinBytes) }),
 	"mirror.fetch.max.bytes":             showInt(func(m *MirrorConfig) int64 { return int64(m.Fetch.MaxBytes) }),
 	"mirror.fetch.response.max.bytes":    showInt(func(m *MirrorConfig) int64 { return int64(m.Fetch.ResponseMaxBytes) }),
-	"mirror.socket.receive.buffer.bytes": showInt(func(m *MirrorConfig) int64 { return int64(m.Client.ReceiveBufferBytes) }),
+	"mirror.socket.receive.buffer.bytes": showInt(func(m *MirrorConfig) int64 {
+		return int64(m.Client.ReceiveBufferBytes)
+	}),
 	"mirror.start.position": {
 		kind: fetchwire.ConfigTypeString, show: func(m *MirrorConfig) string { return m.Start.String() },
 	},
@@ -49,9 +51,13 @@ var shownKeys = map[string]shownKey{
 		kind: fetchwire.ConfigTypeString, show: func(m *MirrorConfig) string { return m.EpochPolicy.String() },
 	},
 	"mirror.unclean.leader.election.enable": {
-		kind: fetchwire.ConfigTypeBoolean, show: func(m *MirrorConfig) string { return strconv.FormatBool(m.UncleanElection) },
+		kind: fetchwire.ConfigTypeBoolean, show: func(m *MirrorConfig) string {
+			return strconv.FormatBool(m.UncleanElection)
+		},
 	},
-	throttleRateKey: {kind: fetchwire.ConfigTypeLong, show: func(m *MirrorConfig) string { return showRate(m.ThrottledRate) }},
+	throttleRateKey: {
+		kind: fetchwire.ConfigTypeLong, show: func(m *MirrorConfig) string { return showRate(m.ThrottledRate) },
+	},
 }
 
 func showList(get func(*MirrorConfig) []string) shownKey {

@@ -124,8 +124,8 @@ func (c *catalog) fenced(log *segment.Log, current int32) int16 {
 	}
 }
 
-// endOffsetFor tells where an epoch of the bytes on disk ends. Those that a request raised the leader epoch over have no
-// records: they end, like the raised one, at the log's end.
+// endOffsetFor tells where an epoch of the bytes on disk ends. Those that a request raised the leader epoch over have
+// no records: they end, like the raised one, at the log's end.
 func (c *catalog) endOffsetFor(log *segment.Log, epoch int32) (int32, int64) {
 	of, end := log.EndOffsetFor(epoch)
 	if of >= 0 || epoch < 0 {
