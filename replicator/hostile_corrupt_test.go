@@ -18,6 +18,9 @@ import (
 // patience is how long a test waits for what must come. It is only ever spent by a failing test.
 const patience = 2 * time.Minute
 
+// longPollMs is how long a fetch may be held that must not be held to its end: longer than a test is patient.
+const longPollMs = int32(2 * patience / time.Millisecond)
+
 // stayFailed keeps a partition FAILED for the rest of a test.
 func stayFailed(more ...string) map[string]string {
 	props := map[string]string{

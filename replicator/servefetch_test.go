@@ -114,7 +114,7 @@ func TestServedFetch_ASessionTellsOnlyWhatChanged(t *testing.T) {
 		produced <- s.client.ProduceSync(context.Background(), &kgo.Record{Topic: "orders", Partition: 1}).FirstErr()
 	}()
 	began := time.Now()
-	if got := next(30_000, 1); len(got) != 1 || got[1].next != 1 || time.Since(began) > 25*time.Second {
+	if got := next(longPollMs, 1); len(got) != 1 || got[1].next != 1 || time.Since(began) > patience {
 		t.Errorf("a long poll, after %v: %+v", time.Since(began), got)
 	}
 	if err := <-produced; err != nil {

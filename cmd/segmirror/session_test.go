@@ -155,7 +155,7 @@ func shellWords(command string) []string {
 
 // await waits until a topic's partitions are in a state and, of MIRRORING, without lag.
 func (s *session) await(mirror, topic, state string) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
 	defer cancel()
 	var last string
 	for ctx.Err() == nil {
@@ -265,7 +265,7 @@ func freeAddr(t *testing.T) string {
 
 func awaitListener(t *testing.T, addr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		var dialer net.Dialer
