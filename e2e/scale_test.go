@@ -37,6 +37,9 @@ const (
 	scaleIdleShare = 0.05 // of a core
 )
 
+// scaleSettles is how long after its start an agent is left alone: what was mirrored is flushed ten seconds later.
+const scaleSettles = 25 * time.Second
+
 func requireScale(t *testing.T) (partitions int, idle time.Duration) {
 	t.Helper()
 	if os.Getenv(envScale) == "" {
@@ -72,11 +75,12 @@ func TestScale_MirrorsEveryTopicOfABroker(t *testing.T) {
 	a := startScaled(t, props)
 	rows.took("all MIRRORING", a.began, a.awaitMirroring(topics*partitions))
 	rows.at(a, "just after")
+	wait(t, scaleSettles)
+	rows.idle(idle, a)
+	rows.at(a, "idle")
 	live := startTicker(t, src.Bootstrap(), "all-000", active)
 	rows.latency("record to consumer of the agent", live, a, 10*time.Second)
 	live.stop()
-	rows.idle(idle, a)
-	rows.at(a, "idle")
 	rows.asks(a)
 	rows.restarts(&a, props, topics*partitions)
 	a.stop()
@@ -108,13 +112,14 @@ func TestScale_MirrorsAServedDirectory(t *testing.T) {
 	a := startScaled(t, second)
 	rows.took("all MIRRORING", a.began, a.awaitMirroring(partitions+active))
 	rows.at(a, "just after")
+	wait(t, scaleSettles)
+	rows.idle(idle, served, a)
+	rows.at(served, "serving, idle")
+	rows.at(a, "idle")
 	live := startTicker(t, source.ListenAddrs()[0], "live", active)
 	rows.latency("record to consumer of the first agent", live, served, 5*time.Second)
 	rows.latency("record to consumer of the second agent", live, a, 5*time.Second)
 	live.stop()
-	rows.idle(idle, served, a)
-	rows.at(served, "serving, idle")
-	rows.at(a, "idle")
 	rows.within(a)
 	rows.asks(a)
 	rows.restarts(&a, second, partitions+active)

@@ -61,6 +61,7 @@ func (a *scaledAgent) awaitMirroring(n int) time.Time {
 	a.t.Helper()
 	want := fmt.Sprintf("mirror %s: %d partitions, %d mirroring, 0 failed", mirrorName, n, n)
 	eventually(a.t, 5*time.Minute, want, func() (bool, string) {
+		wait(a.t, 200*time.Millisecond) // the answer walks all partitions
 		health := a.get("/healthz")
 		return strings.Contains(health, want), health
 	})
@@ -141,21 +142,16 @@ func (a *scaledAgent) disk() (mib float64, files int) {
 	return float64(blocks*512) / (1 << 20), files
 }
 
-// table collects figures and prints them at the test's end.
-type table struct {
-	t    *testing.T
-	text strings.Builder
-}
+// table prints figures as they come.
+type table struct{ t *testing.T }
 
 func newTable(t *testing.T, title string) *table {
-	r := &table{t: t}
-	fmt.Fprintf(&r.text, "\n== %s\n", title)
-	t.Cleanup(func() { t.Log(r.text.String()) })
-	return r
+	t.Log("== " + title)
+	return &table{t: t}
 }
 
 func (r *table) row(name, format string, args ...any) {
-	fmt.Fprintf(&r.text, "%-44s %s\n", name, fmt.Sprintf(format, args...))
+	r.t.Logf("%-44s %s", name, fmt.Sprintf(format, args...))
 }
 
 // took notes a time from began until now, or until the time given.

@@ -21,5 +21,6 @@ export SEGMIRROR_SCALE=1 SEGMIRROR_REQUIRE_KAFKA=1
 export SEGMIRROR_SCALE_PARTITIONS=${2:-10000}
 export SEGMIRROR_SCALE_IDLE_SECONDS=${3:-60}
 echo "$(nproc) processors, load $(cut -d' ' -f1-3 /proc/loadavg), at most $(ulimit -n) open files, $(go version | cut -d' ' -f3)"
-# A failing test prints its agents' output, too: only its end is of interest here.
-go test ./e2e/ -count=1 -v -timeout 20m -run "$tests" | grep -vE '^ +(time=|[a-z_]+=).*level=INFO'
+# Lines are without their place in the source; a failing test prints its agents' output, too: only its end is of interest.
+go test ./e2e/ -count=1 -v -timeout 20m -run "$tests" |
+	sed -uE 's/^ *[a-z_]+\.go:[0-9]+: //; /^ +(time=|[a-z_]+=).*level=INFO/d'
