@@ -53,8 +53,13 @@ func wentWell(t *testing.T, results []admin.TopicResult, err error, topics ...st
 func TestControl_TopicsAreStartedFoundPausedStoppedAndHealed(t *testing.T) {
 	src := source(t)
 	us, eu, internal := tp{"ctl-orders-us", 0}, tp{"ctl-orders-eu", 0}, tp{"ctl-orders-internal", 0}
+	jp, alone := tp{"ctl-orders-jp", 0}, tp{"ctl-alone", 0}
+	// Of the whole test, not of a part of it: what is created is deleted with its test.
+	create := func(p tp, replicas ...int32) {
+		createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{replicas}})
+	}
 	for _, p := range []tp{us, eu, internal} {
-		createTopic(t, src, kafka.TopicSpec{Name: p.topic, Assignment: [][]int32{{1, 2}}})
+		create(p, 1, 2)
 		write(t, src, p, 10)
 	}
 	a, client := controlled(t, src)
@@ -74,8 +79,7 @@ func TestControl_TopicsAreStartedFoundPausedStoppedAndHealed(t *testing.T) {
 		wentWell(t, stopped, err, eu.topic)
 		end := a.awaitState(eu.topic, 0, replicator.StateStopped).EndOffset
 		write(t, src, eu, 10)
-		jp := tp{"ctl-orders-jp", 0}
-		createTopic(t, src, kafka.TopicSpec{Name: jp.topic, Assignment: [][]int32{{1, 2}}})
+		create(jp, 1, 2)
 		write(t, src, jp, 10)
 		a.awaitCaughtUp(src, jp)
 		if s, _ := a.partition(eu.topic, 0); s.EndOffset != end || s.State != replicator.StateStopped {
@@ -98,8 +102,7 @@ func TestControl_TopicsAreStartedFoundPausedStoppedAndHealed(t *testing.T) {
 		a.awaitCaughtUp(src, us)
 	})
 	t.Run("a source that is away fails a topic and heals it", func(t *testing.T) {
-		alone := tp{"ctl-alone", 0}
-		createTopic(t, src, kafka.TopicSpec{Name: alone.topic, Assignment: [][]int32{{2}}})
+		create(alone, 2)
 		write(t, src, alone, 20)
 		started, err := client.StartMirrorTopics(t.Context(), mirrorName, []string{alone.topic}, admin.StartMirrorTopicsOptions{})
 		wentWell(t, started, err, alone.topic)
@@ -114,7 +117,7 @@ func TestControl_TopicsAreStartedFoundPausedStoppedAndHealed(t *testing.T) {
 		write(t, src, alone, 20)
 		a.awaitCaughtUp(src, alone)
 	})
-	a.stopAndCompare(t, src, us, tp{"ctl-orders-jp", 0}, tp{"ctl-alone", 0})
+	a.stopAndCompare(t, src, us, jp, alone)
 }
 
 // stopAndCompare wants what is mirrored to equal its source.

@@ -26,6 +26,9 @@ import (
 
 // TestConn_SpeaksWithKafka talks to a real broker in every version this package knows.
 func TestConn_SpeaksWithKafka(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Kafka")
+	}
 	kafka.Require(t)
 	cert := selfSigned(t)
 	cluster, err := kafka.Start(t.Context(), secureConfig(t, cert))
