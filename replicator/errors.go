@@ -7,6 +7,7 @@ var (
 	// ErrConfig marks every fault of a configuration.
 	ErrConfig = errors.New("invalid configuration")
 	// errUnknownKey marks a key that a mirror's configuration does not have.
+	//lint:ignore ST1005 clients read these words, and they are the KIP's
 	errUnknownKey = errors.New("Unknown mirror configuration")
 )
 
