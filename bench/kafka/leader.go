@@ -216,15 +216,33 @@ func (c *Cluster) Records(
 	return c.consume(ctx, topic, p, [2]int64{from, end}, opts...)
 }
 
-// Committed reads a partition as a consumer of committed data, up to the last stable offset found at the call. Markers
-// are left out.
+// Committed reads what a consumer of committed data gets of a partition, up to the last stable offset found at the
+// call. It reads all and looks up each transaction's end, which may lie behind the last stable offset: a client that
+// reads committed data only does not say how far it has come while it leaves out what was aborted. Markers are left out.
 func (c *Cluster) Committed(ctx context.Context, topic string, p int32) ([]*kgo.Record, error) {
-	start, end, err := c.Offsets(ctx, topic, p, true)
+	start, stable, err := c.Offsets(ctx, topic, p, true)
 	if err != nil {
 		return nil, err
 	}
-	records, err := c.consume(ctx, topic, p, [2]int64{start, end}, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
-	return slices.DeleteFunc(records, func(r *kgo.Record) bool { return r.Attrs.IsControl() }), err
+	records, err := c.Records(ctx, topic, p, start, kgo.KeepControlRecords())
+	return committed(records, stable), err
+}
+
+// committed returns the records before the last stable offset that are in no transaction, or in one that is committed
+// further on. Markers are left out.
+func committed(records []*kgo.Record, stable int64) []*kgo.Record {
+	var out []*kgo.Record
+	commits := map[int64]bool{} // by producer id, what the next marker does
+	for _, r := range slices.Backward(records) {
+		if r.Attrs.IsControl() {
+			var key kmsg.ControlRecordKey
+			commits[r.ProducerID] = key.ReadFrom(r.Key) == nil && key.Type == kmsg.ControlRecordKeyTypeCommit
+		} else if r.Offset < stable && (!r.Attrs.IsTransactional() || commits[r.ProducerID]) {
+			out = append(out, r)
+		}
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // consume reads the offsets [span[0], span[1]), whose last holds a record or a marker.
