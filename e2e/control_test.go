@@ -1,11 +1,13 @@
 package e2e
 
 import (
-	"fmt"
+	"errors"
+	"strings"
 	"testing"
 
 	"segmirror/admin"
 	"segmirror/bench/kafka"
+	"segmirror/fetchwire"
 	"segmirror/replicator"
 )
 
@@ -14,7 +16,7 @@ func controlled(t *testing.T, src *kafka.Cluster) (*agent, *admin.Client) {
 	t.Helper()
 	props := agentProps(src, t.TempDir(), "preserve", "")
 	for key := range props {
-		if len(key) > 9 && key[:9] == "mirror.m." {
+		if strings.HasPrefix(key, "mirror.m.") {
 			delete(props, key)
 		}
 	}
@@ -117,13 +119,29 @@ func TestControl_TopicsAreStartedFoundPausedStoppedAndHealed(t *testing.T) {
 		write(t, src, alone, 20)
 		a.awaitCaughtUp(src, alone)
 	})
-	a.stopAndCompare(t, src, us, jp, alone)
-}
-
-// stopAndCompare wants what is mirrored to equal its source.
-func (a *agent) stopAndCompare(t *testing.T, src *kafka.Cluster, parts ...tp) {
-	t.Helper()
-	description := fmt.Sprint(parts)
-	t.Log("comparing", description)
-	wantEqual(t, src, a, parts...)
+	t.Run("an unknown key is refused, other addresses are connected to", func(t *testing.T) {
+		alter := func(key, value string) error {
+			results, err := client.IncrementalAlterConfigs(t.Context(), []admin.ConfigChange{{
+				Resource: admin.ConfigResource{Type: fetchwire.ResourceMirror, Name: mirrorName},
+				Ops:      []admin.ConfigOp{{Op: fetchwire.ConfigSet, Key: key, Value: value}},
+			}}, admin.AlterConfigsOptions{})
+			if err != nil || len(results) != 1 {
+				t.Fatalf("%+v, %v", results, err)
+			}
+			return results[0].Err
+		}
+		var code fetchwire.KafkaError
+		if err := alter("no.such.key", "1"); !errors.As(err, &code) || code.Code != fetchwire.CodeInvalidConfig {
+			t.Errorf("an unknown key: %v", err)
+		}
+		if err := alter("bootstrap.servers", src.Broker(2).Addr()); err != nil {
+			t.Fatal(err)
+		}
+		write(t, src, us, 50)
+		a.awaitCaughtUp(src, us)
+		if s := a.Status().Mirrors[0]; s.RefreshError != "" {
+			t.Errorf("the source does not answer: %s", s.RefreshError)
+		}
+	})
+	wantEqual(t, src, a, us, jp, alone)
 }
