@@ -224,7 +224,7 @@ func (c *Cluster) Committed(ctx context.Context, topic string, p int32) ([]*kgo.
 	if err != nil {
 		return nil, err
 	}
-	records, err := c.Records(ctx, topic, p, start, kgo.KeepControlRecords())
+	records, err := c.Records(ctx, topic, p, start)
 	return committed(records, stable), err
 }
 
