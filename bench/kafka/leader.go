@@ -217,8 +217,8 @@ func (c *Cluster) Records(
 }
 
 // Committed reads what a consumer of committed data gets of a partition, up to the last stable offset found at the
-// call. It reads all and looks up each transaction's end, which may lie behind the last stable offset: a client that
-// reads committed data only does not say how far it has come while it leaves out what was aborted. Markers are left out.
+// call, without markers. It reads all and looks up how each transaction ends, which may be behind the last stable
+// offset: a client that reads committed data only does not say how far it is while it leaves out what was aborted.
 func (c *Cluster) Committed(ctx context.Context, topic string, p int32) ([]*kgo.Record, error) {
 	start, stable, err := c.Offsets(ctx, topic, p, true)
 	if err != nil {
