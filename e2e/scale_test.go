@@ -71,7 +71,7 @@ func TestScale_MirrorsEveryTopicOfABroker(t *testing.T) {
 	createMany(t, src, topics, partitions)
 	rows := newTable(t, fmt.Sprintf("%d partitions in %d topics of one Kafka broker", topics*partitions, topics))
 	rows.took("the broker created its topics", began)
-	props := scaleProps(t, "all", src.Bootstrap())
+	props := scaleProps(t, "all-.*", src.Bootstrap())
 	a := startScaled(t, props)
 	rows.took("all MIRRORING", a.began, a.awaitMirroring(topics*partitions))
 	rows.at(a, "just after")
