@@ -73,7 +73,8 @@ func (d *Decompressor) Close() {
 //
 // magic is the batch's: in magic 0, LZ4 frames have a header checksum made over the wrong bytes, which is not checked.
 // The result is the Decompressor's and valid until the next call; without a codec it is src itself. src stays the
-// caller's. ErrUnknownCodec, ErrTooLarge, or ErrCorruptRecord with the codec's reason.
+// caller's. ErrUnknownCodec, ErrTooLarge, or ErrCorruptRecord with the codec's reason; the result is then what came
+// before the damage.
 func (d *Decompressor) Decompress(codec, magic int8, src []byte) ([]byte, error) {
 	var err error
 	d.out = d.out[:0]
@@ -95,9 +96,9 @@ func (d *Decompressor) Decompress(codec, magic int8, src []byte) ([]byte, error)
 		return d.out[:len(d.out):len(d.out)], nil
 	}
 	if errors.Is(err, ErrTooLarge) {
-		return nil, fmt.Errorf("%w of %d bytes: %s", ErrTooLarge, d.limit, CodecName(codec))
+		return d.out, fmt.Errorf("%w of %d bytes: %s", ErrTooLarge, d.limit, CodecName(codec))
 	}
-	return nil, fmt.Errorf("%w: %s: %w", ErrCorruptRecord, CodecName(codec), err)
+	return d.out, fmt.Errorf("%w: %s: %w", ErrCorruptRecord, CodecName(codec), err)
 }
 
 // gunzip reads concatenated members; what follows the last one and is no member is ignored, as Java does.
@@ -192,7 +193,9 @@ func (d *Decompressor) snappyBlock(block []byte) error {
 	}
 	start := len(d.out)
 	d.grow(n)
-	_, err = snappy.Decode(d.out[start:start+n], block)
+	if _, err = snappy.Decode(d.out[start:start+n], block); err != nil {
+		d.out = d.out[:start]
+	}
 	return err
 }
 
@@ -215,9 +218,6 @@ func (d *Decompressor) unzstd(src []byte) error {
 	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		return ErrTooLarge
 	}
-	if err != nil {
-		return err
-	}
 	d.out = out
-	return nil
+	return err
 }

@@ -107,6 +107,7 @@ func (d *Decompressor) lz4Block(block []byte, stored bool, maxBlock int) error {
 		d.grow(maxBlock)
 		n, err := lz4.UncompressBlock(block, d.out[start:])
 		if err != nil {
+			d.out = d.out[:start]
 			return err
 		}
 		d.out = d.out[:start+n]

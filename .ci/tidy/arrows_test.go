@@ -9,21 +9,24 @@ import (
 // arrows says which of the repository's packages each package's source files may import. A new package is entered here
 // before it can exist. A trailing /... admits a folder's packages, too.
 var arrows = map[string][]string{
-	"index":                {},
-	"psm":                  {},
-	"segment":              {"index", "psm"},
-	"fetchwire":            {},
-	"replicator":           {"segment", "fetchwire"},
-	"admin":                {"fetchwire"},
-	"admin/fakeagent":      {"fetchwire"},
-	"compare":              {"segment", "fetchwire"},
-	"bench":                {"index", "psm", "segment", "fetchwire", "replicator", "compare", "bench/..."},
-	"bench/kafka":          {},
-	"bench/kafka/golden":   {"bench/kafka"},
-	"bench/kafka/protocol": {"bench/kafka"},
-	"cmd/segmirror":        {"segment", "fetchwire", "replicator", "admin", "compare", "bench/..."},
-	"e2e":                  {"segment", "fetchwire", "replicator", "admin", "compare", "bench/..."},
-	".ci/tidy":             {},
+	"index":                 {},
+	"psm":                   {},
+	"segment":               {"index", "psm"},
+	"fetchwire":             {},
+	"replicator":            {"segment", "fetchwire"},
+	"admin":                 {"fetchwire"},
+	"admin/fakeagent":       {"fetchwire"},
+	"compare":               {"segment", "fetchwire"},
+	"dump":                  {"segment"},
+	"bench":                 {"index", "psm", "segment", "fetchwire", "replicator", "compare", "bench/..."},
+	"bench/kafka":           {},
+	"bench/kafka/golden":    {"bench/kafka"},
+	"bench/kafka/protocol":  {"bench/kafka"},
+	"bench/kafka/dumpcases": {"segment"},
+	"bench/kafka/dumplog":   {"bench/kafka", "bench/kafka/dumpcases"},
+	"cmd/segmirror":         {"segment", "fetchwire", "replicator", "admin", "compare", "dump", "bench/..."},
+	"e2e":                   {"segment", "fetchwire", "replicator", "admin", "compare", "dump", "bench/..."},
+	".ci/tidy":              {},
 }
 
 // testArrows says what a package's tests may import beyond that: what starts or drives a real Kafka, and for those
@@ -35,6 +38,7 @@ var testArrows = map[string][]string{
 	"fetchwire":     {"bench/kafka"},
 	"replicator":    {"bench/kafka", "compare"},
 	"compare":       {"bench/kafka"},
+	"dump":          {"bench/kafka", "bench/kafka/dumpcases"},
 	"bench/kafka":   {"segment", "fetchwire"},
 	"admin":         {"admin/fakeagent"},
 	"cmd/segmirror": {"admin/fakeagent"},
@@ -87,7 +91,7 @@ func TestImports_NoneIsForbidden(t *testing.T) {
 }
 
 // leavesDoNotLog are the packages that return what they know and leave logging to those who hold the logger.
-var leavesDoNotLog = []string{"index", "psm", "segment", "fetchwire", "admin", "compare"}
+var leavesDoNotLog = []string{"index", "psm", "segment", "fetchwire", "admin", "compare", "dump"}
 
 func TestLeaves_DoNotLog(t *testing.T) {
 	for _, src := range sources(t) {

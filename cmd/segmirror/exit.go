@@ -21,6 +21,8 @@ var (
 	errUsage = errors.New("usage")
 	// errFinding marks a difference or a fault in what was examined, while the examination itself went well.
 	errFinding = errors.New("finding")
+	// errReported marks a finding of which everything is on stderr already.
+	errReported = errors.New("reported")
 )
 
 // marked is an error with one of the marks above, which its text does not repeat.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
+	if errors.Is(err, errReported) {
+		return exitFinding
+	}
 	fmt.Fprintf(stderr, "segmirror: %s\n", oneLine(err))
 	return exitCode(err)
 }
@@ -47,7 +51,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Suggest:                   true,
 		Commands: []*cli.Command{
-			agentCommand(), mirrorsCommand(), configsCommand(), demoCommand(),
+			agentCommand(), mirrorsCommand(), configsCommand(), demoCommand(), dumpLogCommand(),
 		},
 		OnUsageError:   onUsageError,
 		Action:         unknownCommand,

@@ -1,0 +1,109 @@
+package dump
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// recordTables are the tables of one type of coordinator record.
+type recordTables struct{ key, value *table }
+
+// coordinatorParser prints the records of a coordinator's topic: a key is int16 type and the fields of the type's key, a
+// value is int16 version and the fields of the type's value. Kafka: DumpLogSegments.CoordinatorRecordMessageParser,
+// CoordinatorRecordSerde.
+type coordinatorParser struct {
+	byType   map[int16]recordTables
+	embedded map[string]*table
+	text     Charset
+	key      []byte
+	value    []byte
+}
+
+// errUnknownType says that a coordinator has no records of the type.
+var errUnknownType = errors.New("unknown record type")
+
+func (p *coordinatorParser) parse(dst []byte, prefix string, rec *record) ([]byte, *Exception) {
+	thrown := rec.load()
+	if thrown == nil && rec.key == nil {
+		thrown = throwf(classRuntime, "Failed to decode message at offset %d using the specified decoder "+
+			"(message had a missing key)", rec.offset)
+	}
+	if thrown != nil {
+		return dst, thrown
+	}
+	kind, err := p.record(rec)
+	switch {
+	case err == nil:
+		return appendContents(dst, prefix, p.key, p.value), nil
+	case errors.Is(err, errUnknownType):
+		p.key = fmt.Appendf(p.key[:0], "Unknown record type %d at offset %d, skipping.", kind, rec.offset)
+	default:
+		p.key = fmt.Appendf(p.key[:0], "Error at offset %d, skipping. ", rec.offset)
+		p.key = p.text.appendText(p.key, []byte(err.Error()))
+	}
+	return appendContents(dst, prefix, p.key, nil), nil
+}
+
+// record decodes rec into key and value.
+func (p *coordinatorParser) record(rec *record) (kind int16, err error) {
+	if len(rec.key) < 2 {
+		return 0, errors.New("Could not read version from key's buffer.") //nolint:staticcheck // Kafka's words
+	}
+	kind = int16be(rec.key)
+	tables, known := p.byType[kind]
+	if !known {
+		return kind, errUnknownType
+	}
+	p.key = strconv.AppendInt(append(p.key[:0], `{"type":"`...), int64(kind), 10)
+	p.key = append(p.key, `","data":`...)
+	if p.key, err = p.fields(p.key, tables.key, kind, 0, rec.key[2:], "key"); err != nil {
+		return kind, err
+	}
+	p.key = append(p.key, '}')
+	if rec.value == nil {
+		p.value = append(p.value[:0], "<DELETE>"...)
+		return kind, nil
+	}
+	if len(rec.value) < 2 {
+		return kind, errors.New("Could not read version from value's buffer.") //nolint:staticcheck // Kafka's words
+	}
+	version := int16be(rec.value)
+	if version < tables.value.lowest || version > tables.value.highest {
+		return kind, fmt.Errorf("Found an unknown record version %d for %d type", version, kind) //nolint:staticcheck // the same
+	}
+	p.value = strconv.AppendInt(append(p.value[:0], `{"version":"`...), int64(version), 10)
+	p.value = append(p.value, `","data":`...)
+	if p.value, err = p.fields(p.value, tables.value, version, version, rec.value[2:], "value"); err != nil {
+		return kind, err
+	}
+	p.value = append(p.value, '}')
+	return kind, nil
+}
+
+// fields appends the JSON of b. stated is the version in the error, which for a key is its type.
+func (p *coordinatorParser) fields(dst []byte, t *table, stated, version int16, b []byte, what string) ([]byte, error) {
+	d := decoder{text: p.text, in: cursor{b: b}, embedded: p.embedded}
+	dst, thrown := d.message(dst, t, version, version)
+	if thrown != nil {
+		return dst, fmt.Errorf("Could not read record with version %d from %s's buffer due to: %s.", //nolint:staticcheck // the same
+			stated, what, thrown.message())
+	}
+	return dst, nil
+}
+
+// coordinatorTables returns the tables of a text by the type of record.
+func coordinatorTables(text string) map[int16]recordTables {
+	byType := map[int16]recordTables{}
+	for name, m := range *newTables(text) {
+		pair := byType[m.kind]
+		if strings.HasSuffix(name, "Key") {
+			pair.key = m
+		} else {
+			pair.value = m
+		}
+		byType[m.kind] = pair
+	}
+	return byType
+}
