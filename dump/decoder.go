@@ -76,7 +76,7 @@ func (p *plainParser) parse(dst []byte, prefix string, rec *record) ([]byte, *Ex
 }
 
 // newParser returns the parser that the options ask for; of several, Kafka takes the first in this order.
-func newParser(o *Options, text Charset) (parser, error) {
+func newParser(o *Options, text Charset) (parser, *Exception) {
 	switch {
 	case o.offsets:
 		consumer := newTables(consumerTables)
@@ -99,14 +99,14 @@ func newParser(o *Options, text Charset) (parser, error) {
 	for _, d := range []struct {
 		option *argument
 		to     *valueDecoder
-	}{{&o.keyDecoder, &p.key}, {&o.valueDecoder, &p.value}} {
+	}{{&o.valueDecoder, &p.value}, {&o.keyDecoder, &p.key}} {
 		class, thrown := d.option.one(stringDecoder)
 		if thrown != nil {
 			return nil, thrown
 		}
 		decoder, err := decoderOf(class, text)
 		if err != nil {
-			return nil, err
+			return nil, throwf(classRuntime, "%s", err)
 		}
 		*d.to = decoder
 	}

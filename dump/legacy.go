@@ -172,7 +172,7 @@ func (rec *record) load() *Exception {
 //
 // The offsets in magic 1 are relative: the wrapper's is that of the last message, unless it is 0, as some producers leave
 // it. Those in magic 0 are absolute. Kafka: AbstractLegacyRecordBatch.DeepRecordsIterator.
-func unwrap(unpack *segment.Decompressor, outer *legacyEntry) ([]legacyEntry, *Exception) {
+func unwrap(d *segment.Decompressor, outer *legacyEntry) ([]legacyEntry, *Exception) {
 	magic := outer.message.magic()
 	codec := outer.message.codec()
 	if codec == segment.CodecZstd {
@@ -186,11 +186,11 @@ func unwrap(unpack *segment.Decompressor, outer *legacyEntry) ([]legacyEntry, *E
 	if value == nil {
 		return nil, throwf(classInvalidRecord, "Found invalid compressed record set with null value (magic = %d)", magic)
 	}
-	plain, err := unpack.Decompress(codec, magic, value)
-	if err != nil && len(plain) == 0 {
-		return nil, throwUnpack(codec, value, err)
+	plain, damage, thrown := unpack(d, codec, magic, value)
+	if thrown != nil {
+		return nil, thrown
 	}
-	entries, thrown := innerEntries(plain, err, outer)
+	entries, thrown := innerEntries(plain, damage, outer)
 	if thrown != nil || magic == 0 {
 		return entries, thrown
 	}

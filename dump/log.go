@@ -20,16 +20,23 @@ type logDump struct {
 	maxBytes   int32
 	decode     parser
 	records    recordReader
-	gaps       gapReport
+	gaps       *gapReport // nil until there is one
+	path       string     // absolute, for the report
 	lastOffset int64
 }
 
 func (d *Dumper) dumpLog(file javaFile) *Exception {
 	l := &logDump{
 		d: d, file: file, deep: d.opts.deepIteration(), contents: d.opts.contents(), skipRecord: d.opts.skipRecord,
-		lastOffset: -1, decode: d.parser, records: recordReader{unpack: d.unpack},
+		lastOffset: -1, records: recordReader{unpack: d.unpack},
 	}
 	var thrown *Exception
+	if d.parser == nil {
+		if d.parser, thrown = newParser(d.opts, d.out.text); thrown != nil {
+			return thrown
+		}
+	}
+	l.decode = d.parser
 	if l.maxBytes, thrown = d.opts.maxBytes.integer(noMaxBytes); thrown != nil {
 		return thrown
 	}
@@ -44,12 +51,7 @@ func (d *Dumper) dumpLog(file javaFile) *Exception {
 	if l.in, thrown = log.slice(0, l.maxBytes); thrown != nil {
 		return thrown
 	}
-	thrown = l.batches()
-	l.gaps.end()
-	if l.gaps.any() {
-		d.reports.nonConsecutive.add(file.absolute(), &l.gaps)
-	}
-	return thrown
+	return l.batches()
 }
 
 // heading prints what the file's name says.
@@ -262,9 +264,18 @@ func (l *logDump) batchRecords(full segment.Batch) *Exception {
 // offset notes a record's offset for the report on gaps.
 func (l *logDump) offset(offset int64) {
 	if offset != l.lastOffset+1 {
-		l.gaps.add(l.lastOffset, offset)
+		l.gap(offset)
 	}
 	l.lastOffset = offset
+}
+
+// gap notes that an offset does not follow the one before it.
+func (l *logDump) gap(offset int64) {
+	if l.gaps == nil {
+		l.path = l.file.absolute()
+	}
+	l.gaps = l.d.reports.nonConsecutive.get(l.path, newGapReport)
+	l.gaps.add(l.lastOffset, offset)
 }
 
 // javaFile is a path as java.io.File has it: without double and trailing slashes.

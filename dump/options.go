@@ -56,8 +56,8 @@ type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// flag is one option: a switch where on is set, else an option with an argument, which may be left out or not.
-type flag struct {
+// option is one option: a switch where on is set, else an option with an argument, which may be left out or not.
+type option struct {
 	name     string
 	on       *bool
 	argument *argument
@@ -65,8 +65,8 @@ type flag struct {
 	describe string
 }
 
-func (o *Options) flags() []flag {
-	return []flag{
+func (o *Options) options() []option {
+	return []option{
 		{name: "files", describe: "F1,F2,..  files to print, separated by commas (required)"},
 		{name: "deep-iteration", on: &o.deep, describe: "print a line for each record, too"},
 		{name: "print-data-log", on: &o.print, describe: "print keys and values of the records, too"},
@@ -116,7 +116,7 @@ func (o *Options) flags() []flag {
 func WriteUsage(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("Prints log segments, snapshots, indexes and producer state as kafka-dump-log does.\n\n")
-	for _, f := range (&Options{}).flags() {
+	for _, f := range (&Options{}).options() {
 		describe := strings.ReplaceAll(f.describe, "\n", "\n"+strings.Repeat(" ", 32))
 		fmt.Fprintf(&b, "  --%-27s %s\n", f.name, describe)
 	}
@@ -131,8 +131,8 @@ func WriteUsage(w io.Writer) error {
 func Parse(args []string) (*Options, error) {
 	o := &Options{noArguments: len(args) == 0}
 	files := argument{name: "files"}
-	byName := map[string]flag{}
-	for _, f := range o.flags() {
+	byName := map[string]option{}
+	for _, f := range o.options() {
 		if f.argument != nil {
 			f.argument.name = f.name
 		}
@@ -157,18 +157,16 @@ func Parse(args []string) (*Options, error) {
 		return nil, thrown
 	}
 	for _, decoder := range []*argument{&o.keyDecoder, &o.valueDecoder} {
-		class, thrown := decoder.one(stringDecoder)
-		if thrown != nil {
-			return nil, thrown
-		}
-		if _, err := decoderOf(class, UTF8); err != nil {
-			return nil, &UsageError{Text: fmt.Sprintf("--%s: %s", decoder.name, err)}
+		for _, class := range decoder.values {
+			if _, err := decoderOf(class, UTF8); err != nil {
+				return nil, &UsageError{Text: fmt.Sprintf("--%s: %s", decoder.name, err)}
+			}
 		}
 	}
 	return o, nil
 }
 
-func parseArgs(args []string, byName map[string]flag) error {
+func parseArgs(args []string, byName map[string]option) error {
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]

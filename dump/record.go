@@ -2,7 +2,6 @@ package dump
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 
 	"segmirror/segment"
@@ -60,11 +59,11 @@ func (r *recordReader) start(full segment.Batch) *Exception {
 		r.plain = full.Records()
 		return r.checkCount()
 	}
-	plain, err := r.unpack.Decompress(full.Codec(), full.Magic(), full.Records())
-	if err != nil && len(plain) == 0 {
-		return throwUnpack(full.Codec(), full.Records(), err)
+	plain, damage, thrown := unpack(r.unpack, full.Codec(), full.Magic(), full.Records())
+	if thrown != nil {
+		return thrown
 	}
-	r.plain, r.damage = plain, err
+	r.plain, r.damage = plain, damage
 	if thrown := r.checkCount(); thrown != nil {
 		return thrown
 	}
@@ -323,32 +322,3 @@ func (c *cursor) nullable() ([]byte, int32) {
 func int64be(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
 func int32be(b []byte) int32 { return int32(binary.BigEndian.Uint32(b)) }
 func int16be(b []byte) int16 { return int16(binary.BigEndian.Uint16(b)) }
-
-// throwUnpack is what Kafka throws where the compressed bytes do not even begin as they should. Its exception says what
-// the codec's library said.
-func throwUnpack(codec int8, src []byte, err error) *Exception {
-	if errors.Is(err, segment.ErrTooLarge) {
-		return throwf(classKafka, "%s", err)
-	}
-	if cause := unpackCause(codec, src); cause != "" {
-		return throwf(classKafka, "%s", cause)
-	}
-	return throwf(classKafka, "Failed to decompress record stream")
-}
-
-// unpackCause is what the constructor of Kafka's stream throws at, "" where it does not.
-func unpackCause(codec int8, src []byte) string {
-	switch {
-	case codec == segment.CodecGzip && len(src) < 10:
-		return "java.io.EOFException"
-	case codec == segment.CodecGzip && (src[0] != 0x1f || src[1] != 0x8b):
-		return "java.util.zip.ZipException: Not in GZIP format"
-	case codec == segment.CodecGzip && src[2] != 8:
-		return "java.util.zip.ZipException: Unsupported compression method"
-	case codec == segment.CodecLZ4 && len(src) < 7:
-		return "java.io.IOException: Premature end of stream"
-	case codec == segment.CodecLZ4 && binary.LittleEndian.Uint32(src) != 0x184d2204:
-		return "java.io.IOException: Stream unsupported (invalid magic bytes)"
-	}
-	return ""
-}

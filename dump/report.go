@@ -16,40 +16,36 @@ type reports struct {
 	nonConsecutive fileMap[*gapReport]
 }
 
-// fileMap maps absolute paths to reports, and walks them in the order of a Java HashMap.
+// fileMap maps absolute paths to reports, and walks them in the order of a Java HashMap that computeIfAbsent has filled.
 type fileMap[R any] struct {
-	names  []string // as they were added
-	byName map[string]R
+	names   []string // as they were added
+	byName  map[string]R
+	buckets int
 }
 
+// get returns the report on a file, which is made where there is none.
 func (m *fileMap[R]) get(name string, make func() R) R {
+	if m.byName == nil {
+		m.byName, m.buckets = map[string]R{}, 16
+	}
+	// A table that is more than three quarters full doubles, but not before it is asked for something again.
+	if len(m.names)*4 > m.buckets*3 {
+		m.buckets *= 2
+	}
 	r, ok := m.byName[name]
 	if !ok {
 		r = make()
-		m.add(name, r)
+		m.names = append(m.names, name)
+		m.byName[name] = r
 	}
 	return r
 }
 
-func (m *fileMap[R]) add(name string, r R) {
-	if m.byName == nil {
-		m.byName = map[string]R{}
-	}
-	if _, ok := m.byName[name]; !ok {
-		m.names = append(m.names, name)
-	}
-	m.byName[name] = r
-}
-
-// each walks the map: by bucket, then as added. A table starts with 16 buckets and doubles when three quarters full.
+// each walks the map: by bucket, then as added.
 func (m *fileMap[R]) each(visit func(name string, r R)) {
-	buckets := 16
-	for len(m.names)*4 > buckets*3 {
-		buckets *= 2
-	}
 	bucket := func(name string) uint32 {
 		h := uint32(javaHash(name))
-		return (h ^ h>>16) & uint32(buckets-1)
+		return (h ^ h>>16) & uint32(m.buckets-1)
 	}
 	names := slices.Clone(m.names)
 	slices.SortStableFunc(names, func(a, b string) int { return int(bucket(a)) - int(bucket(b)) })
@@ -149,6 +145,9 @@ func (p *pairs) byFirst(descending bool, visit func(a, b int64)) {
 	}
 }
 
+// newGapReport makes a report that a reports' map holds.
+func newGapReport() *gapReport { return &gapReport{} }
+
 // gapReport holds the places in a log where an offset is not that of the record before plus one. There may be as many as
 // records, so they are kept as differences of a few bytes each.
 type gapReport struct {
@@ -166,11 +165,6 @@ func (g *gapReport) add(offset, next int64) {
 	g.deltas = binary.AppendVarint(g.deltas, next-offset)
 	g.previous = offset
 }
-
-func (g *gapReport) any() bool { return len(g.deltas) > 0 }
-
-// end says that no more gaps come.
-func (g *gapReport) end() { g.deltas = slices.Clip(g.deltas) }
 
 // each walks the gaps by their first offsets.
 func (g *gapReport) each(visit func(offset, next int64)) {

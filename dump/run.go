@@ -35,12 +35,8 @@ func Run(ctx context.Context, o *Options, stdout, stderr io.Writer, text Charset
 	if thrown != nil {
 		return &UsageError{Text: thrown.Message}
 	}
-	p, err := newParser(o, text)
-	if err != nil {
-		return err
-	}
 	d := &Dumper{
-		opts: o, stderr: stderr, parser: p, unpack: segment.NewDecompressor(limit), tables: newTables(controlTables),
+		opts: o, stderr: stderr, unpack: segment.NewDecompressor(limit), tables: newTables(controlTables),
 		out: output{w: stdout, text: text, ctx: ctx},
 	}
 	defer d.unpack.Close()

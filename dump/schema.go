@@ -87,8 +87,7 @@ func newTables(texts ...string) *tables {
 	all := tables{}
 	for _, text := range texts {
 		var lines []string
-		for line := range strings.Lines(text + "\n") {
-			line = strings.TrimRight(line, "\n")
+		for line := range strings.SplitSeq(text+"\n", "\n") {
 			if !strings.HasPrefix(line, "\t") && len(lines) > 0 {
 				all.add(lines)
 				lines = nil

@@ -63,11 +63,14 @@ func (d *Decompressor) unlz4(src []byte, magic int8) error {
 	if len(src) <= end {
 		return errLZ4Short
 	}
-	if sum := byte(xxh32(src[lz4DescriptorPos:end]) >> 8); magic > 0 && src[end] != sum {
-		return fmt.Errorf("header checksum %02x, computed %02x", src[end], sum)
+	if magic > 0 && !LZ4HeaderSumFits(src[lz4DescriptorPos:end], src[end]) {
+		return fmt.Errorf("header checksum %02x, computed %02x", src[end], byte(xxh32(src[lz4DescriptorPos:end])>>8))
 	}
 	return d.lz4Blocks(src[end+1:], flg, 1<<(2*int(blockCode)+8))
 }
+
+// LZ4HeaderSumFits says whether sum is the checksum byte of a frame's descriptor, the bytes from FLG up to it.
+func LZ4HeaderSumFits(descriptor []byte, sum byte) bool { return byte(xxh32(descriptor)>>8) == sum }
 
 func (d *Decompressor) lz4Blocks(src []byte, flg byte, maxBlock int) error {
 	for {
