@@ -23,12 +23,13 @@ type logDump struct {
 	gaps       *gapReport // nil until there is one
 	path       string     // absolute, for the report
 	lastOffset int64
+	suspect    int64 // first batch since the last one with a right sum, -1 if that was the last one
 }
 
 func (d *Dumper) dumpLog(file javaFile) *Exception {
 	l := &logDump{
 		d: d, file: file, deep: d.opts.deepIteration(), contents: d.opts.contents(), skipRecord: d.opts.skipRecord,
-		lastOffset: -1, records: recordReader{unpack: d.unpack},
+		lastOffset: -1, suspect: -1, records: recordReader{unpack: d.unpack},
 	}
 	var thrown *Exception
 	if d.parser == nil {
@@ -112,8 +113,7 @@ func (l *logDump) batches() *Exception {
 			return nil
 		}
 		if thrown == nil && ok {
-			thrown = l.batch(&b)
-			if thrown != nil && !l.d.fault(l.file, b.pos, thrown) {
+			if thrown = l.batch(&b); thrown != nil && !l.d.fault(l.file, b.pos, thrown) {
 				return thrown
 			}
 			pos += b.total()
@@ -130,7 +130,6 @@ func (l *logDump) batches() *Exception {
 			l.trailing(pos)
 			return nil
 		}
-		l.d.skipped(l.file, pos, found)
 		pos = found
 	}
 }
@@ -197,6 +196,11 @@ func (l *logDump) batchLine(b *batch, header, full segment.Batch) *Exception {
 	dst = append(append(dst, " compresscodec: "...), segment.CodecName(codec)...)
 	dst = strconv.AppendUint(append(dst, " crc: "...), uint64(header.CRC()), 10)
 	ok := valid(full)
+	if ok {
+		l.suspect = -1
+	} else if l.suspect < 0 {
+		l.suspect = b.pos
+	}
 	dst = append(strconv.AppendBool(append(dst, " isvalid: "...), ok), '\n')
 	l.d.out.buf = dst
 	if !ok {

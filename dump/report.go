@@ -41,13 +41,14 @@ func (m *fileMap[R]) get(name string, make func() R) R {
 	return r
 }
 
-// each walks the map: by bucket, then as added.
+// each walks the map: by bucket, the last added first.
 func (m *fileMap[R]) each(visit func(name string, r R)) {
 	bucket := func(name string) uint32 {
 		h := uint32(javaHash(name))
 		return (h ^ h>>16) & uint32(m.buckets-1)
 	}
 	names := slices.Clone(m.names)
+	slices.Reverse(names)
 	slices.SortStableFunc(names, func(a, b string) int { return int(bucket(a)) - int(bucket(b)) })
 	for _, name := range names {
 		visit(name, m.byName[name])

@@ -9,7 +9,21 @@ import (
 
 // resync looks behind a place that holds no batch for the next v2 batch whose sum is right, and returns its position, -1
 // where there is none up to the end. Kafka's tool ends at such a place.
-func (l *logDump) resync(from int64) int64 {
+//
+// If the batches before the place have wrong sums, it is their sizes that led there: the search begins at the first.
+func (l *logDump) resync(place int64) int64 {
+	from := place
+	if l.suspect >= 0 {
+		from = l.suspect
+	}
+	found := l.search(from)
+	if found >= 0 {
+		l.d.skipped(l.file, from, found)
+	}
+	return found
+}
+
+func (l *logDump) search(from int64) int64 {
 	for pos := from + 1; pos+batchOverhead <= l.in.end; {
 		if l.d.out.ctx.Err() != nil {
 			return -1
