@@ -84,8 +84,8 @@ func (l *logDump) endTxnMarker(kind segment.ControlType, value []byte) *Exceptio
 	return nil
 }
 
-// controlMessage prints a value by its table. Kafka reads all of them as version 0 and prints them as the version that
-// stands in their first field.
+// controlMessage prints a value by its table. Kafka reads all of them as version 0 and prints them as the version
+// that stands in their first field.
 func (l *logDump) controlMessage(label, table string, value []byte) *Exception {
 	if value == nil {
 		return throwf(classNullPointer, `Cannot invoke "java.nio.ByteBuffer.slice()" because "data" is null`)
@@ -96,7 +96,10 @@ func (l *logDump) controlMessage(label, table string, value []byte) *Exception {
 	if len(value) >= 2 {
 		printed = int16be(value)
 	}
-	json, thrown := d.message(nil, l.d.tables.message(table), 0, printed)
+	if l.d.control == nil {
+		l.d.control = newTables(controlTables)
+	}
+	json, thrown := d.message(nil, l.d.control.message(table), 0, printed)
 	if thrown != nil {
 		return thrown
 	}

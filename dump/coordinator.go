@@ -10,9 +10,9 @@ import (
 // recordTables are the tables of one type of coordinator record.
 type recordTables struct{ key, value *table }
 
-// coordinatorParser prints the records of a coordinator's topic: a key is int16 type and the fields of the type's key, a
-// value is int16 version and the fields of the type's value. Kafka: DumpLogSegments.CoordinatorRecordMessageParser,
-// CoordinatorRecordSerde.
+// coordinatorParser prints the records of a coordinator's topic: a key is int16 type and the fields of the type's
+// key, a value is int16 version and the fields of the type's value. Kafka:
+// DumpLogSegments.CoordinatorRecordMessageParser, CoordinatorRecordSerde.
 type coordinatorParser struct {
 	byType   map[int16]recordTables
 	embedded map[string]*table
@@ -58,8 +58,9 @@ func (p *coordinatorParser) record(rec *record) (kind int16, err error) {
 	}
 	p.key = strconv.AppendInt(append(p.key[:0], `{"type":"`...), int64(kind), 10)
 	p.key = append(p.key, `","data":`...)
-	if p.key, err = p.fields(p.key, tables.key, kind, 0, rec.key[2:], "key"); err != nil {
-		return kind, err
+	var thrown *Exception
+	if p.key, thrown = p.fields(p.key, tables.key, 0, rec.key[2:]); thrown != nil {
+		return kind, unreadable("key", kind, thrown)
 	}
 	p.key = append(p.key, '}')
 	if rec.value == nil {
@@ -71,26 +72,29 @@ func (p *coordinatorParser) record(rec *record) (kind int16, err error) {
 	}
 	version := int16be(rec.value)
 	if version < tables.value.lowest || version > tables.value.highest {
-		return kind, fmt.Errorf("Found an unknown record version %d for %d type", version, kind) //nolint:staticcheck // the same
+		//nolint:staticcheck // Kafka's words
+		return kind, fmt.Errorf("Found an unknown record version %d for %d type", version, kind)
 	}
 	p.value = strconv.AppendInt(append(p.value[:0], `{"version":"`...), int64(version), 10)
 	p.value = append(p.value, `","data":`...)
-	if p.value, err = p.fields(p.value, tables.value, version, version, rec.value[2:], "value"); err != nil {
-		return kind, err
+	if p.value, thrown = p.fields(p.value, tables.value, version, rec.value[2:]); thrown != nil {
+		return kind, unreadable("value", version, thrown)
 	}
 	p.value = append(p.value, '}')
 	return kind, nil
 }
 
-// fields appends the JSON of b. stated is the version in the error, which for a key is its type.
-func (p *coordinatorParser) fields(dst []byte, t *table, stated, version int16, b []byte, what string) ([]byte, error) {
+// fields appends the JSON of b, fields of a version.
+func (p *coordinatorParser) fields(dst []byte, t *table, version int16, b []byte) ([]byte, *Exception) {
 	d := decoder{text: p.text, in: cursor{b: b}, embedded: p.embedded}
-	dst, thrown := d.message(dst, t, version, version)
-	if thrown != nil {
-		return dst, fmt.Errorf("Could not read record with version %d from %s's buffer due to: %s.", //nolint:staticcheck // the same
-			stated, what, thrown.message())
-	}
-	return dst, nil
+	return d.message(dst, t, version, version)
+}
+
+// unreadable is the error where key or value cannot be read; version is the type where it is the key.
+func unreadable(what string, version int16, thrown *Exception) error {
+	//nolint:staticcheck // Kafka's words
+	return fmt.Errorf("Could not read record with version %d from %s's buffer due to: %s.",
+		version, what, thrown.message())
 }
 
 // coordinatorTables returns the tables of a text by the type of record.

@@ -7,11 +7,13 @@ import (
 	"strconv"
 )
 
-// decoder makes JSON of a message's bytes by its table, as Kafka's generated classes read and its JSON converters print
-// it. Kafka: MessageDataGenerator, JsonConverterGenerator, ByteBufferAccessor.
+// decoder makes JSON of a message's bytes by its table, as Kafka's generated classes read and its JSON converters
+// print it. Kafka: MessageDataGenerator, JsonConverterGenerator, ByteBufferAccessor.
 type decoder struct {
-	text Charset
-	in   cursor
+	text    Charset
+	in      cursor
+	version int16 // of the bytes
+	printed int16 // in whose shape they are printed
 
 	consumers bool // the group's protocol type is "consumer", whose members' bytes are messages of their own
 	embedded  map[string]*table
@@ -21,11 +23,12 @@ const maxStringLength = 0x7fff
 
 // message appends the JSON of a message of a version, in the shape of another version, to dst.
 func (d *decoder) message(dst []byte, t *table, version, printed int16) ([]byte, *Exception) {
-	return d.structure(dst, t, version, printed)
+	d.version, d.printed = version, printed
+	return d.structure(dst, t)
 }
 
 // structure reads the fields that stand in the version, then the tagged ones, and prints all in the table's order.
-func (d *decoder) structure(dst []byte, t *table, version, printed int16) ([]byte, *Exception) {
+func (d *decoder) structure(dst []byte, t *table) ([]byte, *Exception) {
 	var (
 		scratch []byte
 		tagged  [][]byte // JSON by field, of those that were there
@@ -33,7 +36,7 @@ func (d *decoder) structure(dst []byte, t *table, version, printed int16) ([]byt
 		first   = true
 	)
 	dst = append(dst, '{')
-	if t.tags && version >= t.flexible {
+	if t.tags && d.version >= t.flexible {
 		tagged = make([][]byte, len(t.fields))
 	}
 	body := len(dst)
@@ -44,22 +47,22 @@ func (d *decoder) structure(dst []byte, t *table, version, printed int16) ([]byt
 			continue
 		}
 		if direct {
-			if dst, first, thrown = d.untagged(dst, f, t, version, printed, first); thrown != nil {
+			if dst, first, thrown = d.untagged(dst, f, t, first); thrown != nil {
 				return dst, thrown
 			}
 			continue
 		}
 		from := len(scratch)
 		none := true
-		if scratch, none, thrown = d.untagged(scratch, f, t, version, printed, true); thrown != nil {
+		if scratch, none, thrown = d.untagged(scratch, f, t, true); thrown != nil {
 			return dst, thrown
 		}
 		if !none {
 			tagged[i] = scratch[from:len(scratch):len(scratch)]
 		}
 	}
-	if version >= t.flexible && !t.bare {
-		if thrown := d.tags(tagged, t, version, printed); thrown != nil {
+	if d.version >= t.flexible && !t.bare {
+		if thrown := d.tags(tagged, t); thrown != nil {
 			return dst, thrown
 		}
 	}
@@ -76,10 +79,8 @@ func (d *decoder) structure(dst []byte, t *table, version, printed int16) ([]byt
 }
 
 // untagged reads a field where the version has it and appends its name and value where the printed version does.
-func (d *decoder) untagged(
-	dst []byte, f *field, t *table, version, printed int16, first bool,
-) (_ []byte, stillFirst bool, thrown *Exception) {
-	has, shows := f.versions.has(version), f.versions.has(printed)
+func (d *decoder) untagged(dst []byte, f *field, t *table, first bool) (_ []byte, stillFirst bool, thrown *Exception) {
+	has, shows := f.versions.has(d.version), f.versions.has(d.printed)
 	if !has && !shows {
 		return dst, first, nil
 	}
@@ -91,7 +92,7 @@ func (d *decoder) untagged(
 	if !has {
 		return append(dst, f.absent...), false, nil
 	}
-	if dst, thrown = d.value(dst, f, version, printed, version >= t.flexible, false); thrown != nil {
+	if dst, thrown = d.value(dst, f, d.version >= t.flexible, false); thrown != nil {
 		return dst, first, thrown
 	}
 	if !shows {
@@ -101,7 +102,7 @@ func (d *decoder) untagged(
 }
 
 // tags reads the tagged fields. Those that are what they are when absent are not printed.
-func (d *decoder) tags(tagged [][]byte, t *table, version, printed int16) *Exception {
+func (d *decoder) tags(tagged [][]byte, t *table) *Exception {
 	count := d.in.unsigned()
 	for range max(count, 0) {
 		tag, size := d.in.unsigned(), d.in.unsigned()
@@ -116,12 +117,12 @@ func (d *decoder) tags(tagged [][]byte, t *table, version, printed int16) *Excep
 			continue
 		}
 		f := &t.fields[i]
-		if !f.versions.has(version) {
-			return throwf(classRuntime, "Tag %d is not valid for version %d", tag, version)
+		if !f.versions.has(d.version) {
+			return throwf(classRuntime, "Tag %d is not valid for version %d", tag, d.version)
 		}
 		json := append(append([]byte{'"'}, f.name...), `":`...)
 		start := len(json)
-		json, thrown := d.value(json, f, version, printed, true, true)
+		json, thrown := d.value(json, f, true, true)
 		if thrown != nil {
 			return thrown
 		}
@@ -155,17 +156,17 @@ func (d *decoder) failure() *Exception {
 }
 
 // value reads a field and appends its JSON.
-func (d *decoder) value(dst []byte, f *field, version, printed int16, flexible, tagged bool) ([]byte, *Exception) {
+func (d *decoder) value(dst []byte, f *field, flexible, tagged bool) ([]byte, *Exception) {
 	if f.array {
-		return d.elements(dst, f, version, printed, flexible)
+		return d.elements(dst, f, flexible)
 	}
 	switch f.kind {
 	case kindString:
-		return d.stringValue(dst, f, f.name, f.nullable.has(version), flexible)
+		return d.stringValue(dst, f, f.name, f.nullable.has(d.version), flexible)
 	case kindBytes:
-		return d.bytesValue(dst, f, version, flexible)
+		return d.bytesValue(dst, f, flexible)
 	case kindStruct:
-		if f.nullable.has(version) {
+		if f.nullable.has(d.version) {
 			there := false
 			if tagged {
 				there = d.in.unsigned() > 0
@@ -179,18 +180,18 @@ func (d *decoder) value(dst []byte, f *field, version, printed int16, flexible, 
 				return append(dst, "null"...), nil
 			}
 		}
-		return d.inner(dst, f.inner, version, printed)
+		return d.inner(dst, f.inner)
 	default:
 		dst = d.scalar(dst, f.kind)
 		return dst, d.failure()
 	}
 }
 
-func (d *decoder) inner(dst []byte, t *table, version, printed int16) ([]byte, *Exception) {
-	if version > t.highest {
-		return dst, throwf(classUnsupported, "Can't read version %d of %s", version, t.name)
+func (d *decoder) inner(dst []byte, t *table) ([]byte, *Exception) {
+	if d.version > t.highest {
+		return dst, throwf(classUnsupported, "Can't read version %d of %s", d.version, t.name)
 	}
-	return d.structure(dst, t, version, printed)
+	return d.structure(dst, t)
 }
 
 // length reads the length of a string, bytes or array.
@@ -247,12 +248,12 @@ func (d *decoder) stringValue(dst []byte, f *field, name string, nullable, flexi
 	return d.text.appendJSONString(dst, b), nil
 }
 
-func (d *decoder) bytesValue(dst []byte, f *field, version int16, flexible bool) ([]byte, *Exception) {
+func (d *decoder) bytesValue(dst []byte, f *field, flexible bool) ([]byte, *Exception) {
 	n := d.length(flexible, false)
 	switch thrown := d.failure(); {
 	case thrown != nil:
 		return dst, thrown
-	case n < 0 && f.nullable.has(version):
+	case n < 0 && f.nullable.has(d.version):
 		return append(dst, "null"...), nil
 	case n < 0:
 		return dst, throwNull(f.name)
@@ -286,13 +287,13 @@ func (d *decoder) embeddedMessage(dst []byte, t *table, b []byte) ([]byte, bool)
 }
 
 // elements reads an array.
-func (d *decoder) elements(dst []byte, f *field, version, printed int16, flexible bool) ([]byte, *Exception) {
+func (d *decoder) elements(dst []byte, f *field, flexible bool) ([]byte, *Exception) {
 	n := d.length(flexible, false)
 	left := len(d.in.b)
 	switch thrown := d.failure(); {
 	case thrown != nil:
 		return dst, thrown
-	case n < 0 && f.nullable.has(version):
+	case n < 0 && f.nullable.has(d.version):
 		return append(dst, "null"...), nil
 	case n < 0:
 		return dst, throwNull(f.name)
@@ -308,7 +309,7 @@ func (d *decoder) elements(dst []byte, f *field, version, printed int16, flexibl
 		}
 		switch f.kind {
 		case kindStruct:
-			dst, thrown = d.inner(dst, f.inner, version, printed)
+			dst, thrown = d.inner(dst, f.inner)
 		case kindString:
 			dst, thrown = d.stringValue(dst, f, f.name+" element", false, flexible)
 		default:

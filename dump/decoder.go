@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// parser makes text of a record's key and value and appends it to dst: "key: K" behind prefix, and "payload: V" behind
-// prefix or a blank. What it throws ends the tool. Kafka: DumpLogSegments.MessageParser.
+// parser makes text of a record's key and value and appends it to dst: "key: K" behind prefix, and "payload: V"
+// behind prefix or a blank. What it throws ends the tool. Kafka: DumpLogSegments.MessageParser.
 type parser interface {
 	parse(dst []byte, prefix string, rec *record) ([]byte, *Exception)
 }
@@ -78,21 +78,21 @@ func (p *plainParser) parse(dst []byte, prefix string, rec *record) ([]byte, *Ex
 // newParser returns the parser that the options ask for; of several, Kafka takes the first in this order.
 func newParser(o *Options, text Charset) (parser, *Exception) {
 	switch {
-	case o.offsets:
+	case o.decoders.offsets:
 		consumer := newTables(consumerTables)
 		return &coordinatorParser{byType: coordinatorTables(offsetsTables), text: text, embedded: map[string]*table{
 			"subscription": consumer.message("ConsumerProtocolSubscription"),
 			"assignment":   consumer.message("ConsumerProtocolAssignment"),
 		}}, nil
-	case o.transactions:
+	case o.decoders.transactions:
 		return &coordinatorParser{byType: coordinatorTables(transactionTables), text: text}, nil
-	case o.clusterMetadata:
+	case o.decoders.clusterMetadata:
 		return &metadataParser{byType: metadataTables(), text: text}, nil
-	case o.remoteMetadata:
+	case o.decoders.remoteMetadata:
 		return &remoteParser{tables: newTables(remoteTables), text: text}, nil
-	case o.shareState:
+	case o.decoders.shareState:
 		return &coordinatorParser{byType: coordinatorTables(shareTables), text: text}, nil
-	case o.mirrorState:
+	case o.decoders.mirrorState:
 		return &coordinatorParser{byType: coordinatorTables(mirrorTables), text: text}, nil
 	}
 	var p plainParser

@@ -4,23 +4,23 @@
 //
 // [Parse] reads the command line, [Run] prints. What is printed on stdout, the reports on stderr that follow, and the
 // exit status are Kafka's byte for byte as long as Kafka's tool runs, for .log, .checkpoint, .index, .timeindex,
-// .txnindex and .snapshot files; any other name is ignored in Kafka's words. Beyond Kafka's: --mirror-state-decoder, the
-// content of MIRROR_PID_RESET records, --continue, and --max-decompressed-bytes.
+// .txnindex and .snapshot files; any other name is ignored in Kafka's words. Beyond Kafka's:
+// --mirror-state-decoder, the content of MIRROR_PID_RESET records, --continue, and --max-decompressed-bytes.
 //
 // # Layout
 //
 // run.go takes one file after another. log.go walks a log's batches, record.go and legacy.go read their records,
 // recordline.go and control.go print them. index.go, timeindex.go, txnindex.go and snapshot.go are the other files,
-// report.go is what follows on stderr. decoder.go and those after it make text of keys and values: schema.go reads the
-// tables of record fields, which stand in the tables_*.go files, and decode.go makes JSON of bytes by them. javatext.go
-// and exception.go are what Kafka's output owes to Java.
+// report.go is what follows on stderr. decoder.go and those after it make text of keys and values: schema.go reads
+// the tables of record fields, which stand in the tables_*.go files, and decode.go makes JSON of bytes by them.
+// javatext.go and exception.go are what Kafka's output owes to Java.
 //
 // # Invariants
 //
-// Nothing is written, created or locked. Memory does not grow with a file's size: a batch at a time is held, and for the
-// report on gaps a few bytes each. Where Kafka's tool would end with an exception, what it would have printed until there
-// is printed, then the exception's first line on stderr, and the exit code is 1. With --continue the exception is
-// reported and the next record batch, or the next file, follows.
+// Nothing is written, created or locked. Memory does not grow with a file's size: a batch at a time is held, and
+// for the report on gaps a few bytes each. Where Kafka's tool would end with an exception, what it would have
+// printed until there is printed, then the exception's first line on stderr, and the exit code is 1. With
+// --continue the exception is reported and the next record batch, or the next file, follows.
 //
 // # Concurrency
 //

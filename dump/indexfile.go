@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// indexFile is an .index or .timeindex file as Kafka maps it: a fragment at its end is no entry. Kafka: AbstractIndex.
+// indexFile is an .index or .timeindex file as Kafka maps it: a fragment at its end is no entry. Kafka:
+// AbstractIndex.
 type indexFile struct {
 	f         *os.File
 	path      string
@@ -52,8 +53,8 @@ func (x *indexFile) at(i int64) ([]byte, *Exception) {
 	return b, nil
 }
 
-// floor returns the last entry whose key is not above target, -1 where there is none. It looks where Kafka looks, which
-// makes a difference if the keys do not rise. Kafka: AbstractIndex.largestLowerBoundSlotFor.
+// floor returns the last entry whose key is not above target, -1 where there is none. It looks where Kafka looks,
+// which makes a difference if the keys do not rise. Kafka: AbstractIndex.largestLowerBoundSlotFor.
 func (x *indexFile) floor(target int64, key func(entry []byte) int64) (int64, *Exception) {
 	if x.entries == 0 {
 		return -1, nil

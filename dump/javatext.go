@@ -41,8 +41,8 @@ func LocaleCharset() Charset {
 }
 
 // appendText appends the bytes of a Java string that was made of b as UTF-8, in the charset. What is no UTF-8 is
-// replaced as Java replaces it: one U+FFFD for the longest prefix of a character that is cut off or goes wrong, and one
-// for a whole surrogate.
+// replaced as Java replaces it: one U+FFFD for the longest prefix of a character that is cut off or goes wrong, and
+// one for a whole surrogate.
 func (c Charset) appendText(dst, b []byte) []byte {
 	if c == UTF8 && utf8.Valid(b) {
 		return append(dst, b...)
@@ -96,7 +96,8 @@ func javaRune(b []byte) (rune, int) {
 	return utf8.RuneError, n
 }
 
-// secondFits says whether the second byte of a character may follow its lead. Unlike elsewhere, those of surrogates do.
+// secondFits says whether the second byte of a character may follow its lead. Unlike elsewhere, those of surrogates
+// do.
 func secondFits(lead, second byte) bool {
 	switch lead {
 	case 0xe0:

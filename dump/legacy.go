@@ -170,8 +170,8 @@ func (rec *record) load() *Exception {
 
 // unwrap reads the messages inside a compressed one, with their absolute offsets.
 //
-// The offsets in magic 1 are relative: the wrapper's is that of the last message, unless it is 0, as some producers leave
-// it. Those in magic 0 are absolute. Kafka: AbstractLegacyRecordBatch.DeepRecordsIterator.
+// The offsets in magic 1 are relative: the wrapper's is that of the last message, unless it is 0, as some producers
+// leave it. Those in magic 0 are absolute. Kafka: AbstractLegacyRecordBatch.DeepRecordsIterator.
 func unwrap(d *segment.Decompressor, outer *legacyEntry) ([]legacyEntry, *Exception) {
 	magic := outer.message.magic()
 	codec := outer.message.codec()

@@ -87,8 +87,8 @@ type batch struct {
 // total is the number of bytes of the batch.
 func (b *batch) total() int64 { return int64(b.size) + logOverhead }
 
-// next reads the prefix of the batch at pos; false at the slice's end, where a batch that is not whole counts as none.
-// Kafka: FileLogInputStream.nextBatch.
+// next reads the prefix of the batch at pos; false at the slice's end, where a batch that is not whole counts as
+// none. Kafka: FileLogInputStream.nextBatch.
 func (s slice) next(pos int64) (batch, bool, *Exception) {
 	if pos >= s.end-headerUpToMagic {
 		return batch{}, false, nil

@@ -23,7 +23,7 @@ type Options struct {
 	goOn        bool
 	noArguments bool
 
-	offsets, transactions, clusterMetadata, remoteMetadata, shareState, mirrorState bool
+	decoders decoders
 
 	keyDecoder   argument
 	valueDecoder argument
@@ -31,6 +31,9 @@ type Options struct {
 	maxMessage   argument
 	maxExpanded  argument
 }
+
+// decoders are the topics whose records may be read.
+type decoders struct{ offsets, transactions, clusterMetadata, remoteMetadata, shareState, mirrorState bool }
 
 // argument is the argument of an option: the option's name, how often it was given, and with which arguments.
 type argument struct {
@@ -54,6 +57,7 @@ var (
 // UsageError is a command line that cannot be run. Kafka's tool prints its usage, too.
 type UsageError struct{ Text string }
 
+// Error is the text.
 func (e *UsageError) Error() string { return e.Text }
 
 // option is one option: a switch where on is set, else an option with an argument, which may be left out or not.
@@ -76,15 +80,27 @@ func (o *Options) options() []option {
 				"IntegerDecoder, LongDecoder, DefaultDecoder (bytes, in hexadecimal)",
 		},
 		{name: "value-decoder-class", argument: &o.valueDecoder, optional: true, describe: "[CLASS]  the same for values"},
-		{name: "offsets-decoder", on: &o.offsets, describe: "read records as those of __consumer_offsets"},
-		{name: "transaction-log-decoder", on: &o.transactions, describe: "read records as those of __transaction_state"},
-		{name: "cluster-metadata-decoder", on: &o.clusterMetadata, describe: "read records as those of __cluster_metadata"},
 		{
-			name: "remote-log-metadata-decoder", on: &o.remoteMetadata,
+			name: "offsets-decoder", on: &o.decoders.offsets,
+			describe: "read records as those of __consumer_offsets",
+		},
+		{
+			name: "transaction-log-decoder", on: &o.decoders.transactions,
+			describe: "read records as those of __transaction_state",
+		},
+		{
+			name: "cluster-metadata-decoder", on: &o.decoders.clusterMetadata,
+			describe: "read records as those of __cluster_metadata",
+		},
+		{
+			name: "remote-log-metadata-decoder", on: &o.decoders.remoteMetadata,
 			describe: "read records as those of __remote_log_metadata",
 		},
-		{name: "share-group-state-decoder", on: &o.shareState, describe: "read records as those of __share_group_state"},
-		{name: "mirror-state-decoder", on: &o.mirrorState, describe: "read records as those of __mirror_state"},
+		{
+			name: "share-group-state-decoder", on: &o.decoders.shareState,
+			describe: "read records as those of __share_group_state",
+		},
+		{name: "mirror-state-decoder", on: &o.decoders.mirrorState, describe: "read records as those of __mirror_state"},
 		{
 			name: "skip-record-metadata", on: &o.skipRecord,
 			describe: "print only keys and values of records, nothing of control records",
@@ -124,10 +140,11 @@ func WriteUsage(w io.Writer) error {
 	return err
 }
 
-// Parse reads a command line as kafka-dump-log's parser does: options are written in full, with one dash or two, their
-// argument follows or stands behind an equals sign.
+// Parse reads a command line as kafka-dump-log's parser does: options are written in full, with one dash or two,
+// their argument follows or stands behind an equals sign.
 //
-// The error is an *Exception where Kafka's tool throws, a *UsageError where it prints its usage, ErrHelp or ErrVersion.
+// The error is an *Exception where Kafka's tool throws, a *UsageError where it prints its usage, ErrHelp or
+// ErrVersion.
 func Parse(args []string) (*Options, error) {
 	o := &Options{noArguments: len(args) == 0}
 	files := argument{name: "files"}
@@ -256,8 +273,7 @@ func (o *Options) fileNames() []string {
 
 // contents says whether keys and values are printed.
 func (o *Options) contents() bool {
-	return o.print || o.offsets || o.transactions || o.clusterMetadata || o.remoteMetadata || o.shareState ||
-		o.mirrorState || o.valueDecoder.given || o.keyDecoder.given
+	return o.print || o.decoders != (decoders{}) || o.valueDecoder.given || o.keyDecoder.given
 }
 
 func (o *Options) deepIteration() bool { return o.deep || o.contents() }

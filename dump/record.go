@@ -24,8 +24,9 @@ type record struct {
 // headerRange are the keys of a record's headers: those of the reader's headerKeys between two indexes.
 type headerRange struct{ from, to int }
 
-// recordReader reads the records of v2 batches as Kafka does, up to the same record, with the same exception. Compressed
-// batches are read whole before the first record is given out. Kafka: DefaultRecordBatch.iterator, DefaultRecord.
+// recordReader reads the records of v2 batches as Kafka does, up to the same record, with the same exception.
+// Compressed batches are read whole before the first record is given out. Kafka: DefaultRecordBatch.iterator,
+// DefaultRecord.
 type recordReader struct {
 	unpack *segment.Decompressor
 
@@ -125,7 +126,8 @@ func (r *recordReader) one() *Exception {
 	return nil
 }
 
-// oneOfBuffer reads a record of a batch that is not compressed. It may reach into the next one before that is noticed.
+// oneOfBuffer reads a record of a batch that is not compressed. It may reach into the next one before that is
+// noticed.
 func (r *recordReader) oneOfBuffer(in *cursor) *Exception {
 	size := in.varint()
 	switch {

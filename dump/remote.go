@@ -44,6 +44,7 @@ func (p *remoteParser) record(value []byte) (string, *Exception) {
 	if int(kind) >= len(kinds) || kind < 0 {
 		return "", throwf(classMetadataParse, "%s: Unknown metadata id %d", classUnsupported, kind)
 	}
+	d.version, d.printed = version, version
 	r := remoteReader{version: version, values: map[string]string{}}
 	thrown = r.table(&d, "", p.tables.message(kinds[kind]))
 	if thrown != nil {
@@ -86,7 +87,7 @@ func (r *remoteReader) table(d *decoder, prefix string, t *table) *Exception {
 		}
 	}
 	tagged := make([][]byte, len(t.fields))
-	if thrown := d.tags(tagged, t, r.version, r.version); thrown != nil {
+	if thrown := d.tags(tagged, t); thrown != nil {
 		return thrown
 	}
 	for i, json := range tagged {
@@ -151,7 +152,7 @@ func (r *remoteReader) leaderEpochs(d *decoder, f *field) *Exception {
 		if thrown := d.failure(); thrown != nil {
 			return thrown
 		}
-		if thrown := d.tags(nil, f.inner, r.version, r.version); thrown != nil {
+		if thrown := d.tags(nil, f.inner); thrown != nil {
 			return thrown
 		}
 		r.epochs[int32be(epoch)] = int64be(offset)

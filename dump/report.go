@@ -16,7 +16,8 @@ type reports struct {
 	nonConsecutive fileMap[*gapReport]
 }
 
-// fileMap maps absolute paths to reports, and walks them in the order of a Java HashMap that computeIfAbsent has filled.
+// fileMap maps absolute paths to reports, and walks them in the order of a Java HashMap that computeIfAbsent has
+// filled.
 type fileMap[R any] struct {
 	names   []string // as they were added
 	byName  map[string]R
@@ -122,7 +123,8 @@ func (p *pairs) each(visit func(a, b int64)) {
 	}
 }
 
-// byFirst walks the pairs by their first numbers, as a TreeMap that was filled with them: of equal ones the last counts.
+// byFirst walks the pairs by their first numbers, as a TreeMap that was filled with them: of equal ones the last
+// counts.
 func (p *pairs) byFirst(descending bool, visit func(a, b int64)) {
 	list := slices.Clone(p.list)
 	slices.SortStableFunc(list, func(x, y [2]int64) int {
@@ -149,8 +151,8 @@ func (p *pairs) byFirst(descending bool, visit func(a, b int64)) {
 // newGapReport makes a report that a reports' map holds.
 func newGapReport() *gapReport { return &gapReport{} }
 
-// gapReport holds the places in a log where an offset is not that of the record before plus one. There may be as many as
-// records, so they are kept as differences of a few bytes each.
+// gapReport holds the places in a log where an offset is not that of the record before plus one. There may be as
+// many as records, so they are kept as differences of a few bytes each.
 type gapReport struct {
 	deltas   []byte
 	previous int64

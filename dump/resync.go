@@ -7,8 +7,8 @@ import (
 	"segmirror/segment"
 )
 
-// resync looks behind a place that holds no batch for the next v2 batch whose sum is right, and returns its position, -1
-// where there is none up to the end. Kafka's tool ends at such a place.
+// resync looks behind a place that holds no batch for the next v2 batch whose sum is right, and returns its
+// position, -1 where there is none up to the end. Kafka's tool ends at such a place.
 //
 // If the batches before the place have wrong sums, it is their sizes that led there: the search begins at the first.
 func (l *logDump) resync(place int64) int64 {

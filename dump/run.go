@@ -10,8 +10,8 @@ import (
 	"segmirror/segment"
 )
 
-// ErrFaults says that the dump is not what it should be: Kafka's tool would have ended with an exception, or --continue
-// went on behind one. What it was stands on stderr.
+// ErrFaults says that the dump is not what it should be: Kafka's tool would have ended with an exception, or
+// --continue went on behind one. What it was stands on stderr.
 var ErrFaults = errors.New("faults in the files")
 
 // Dumper is one run over the files of a command line.
@@ -22,21 +22,21 @@ type Dumper struct {
 	reports reports
 	parser  parser
 	unpack  *segment.Decompressor
-	tables  *tables
+	control *tables // of control records, nil until there is one
 	faults  int
 }
 
 // Run prints the files that the options name to stdout, and what is wrong with them to stderr.
 //
-// text is the charset of stdout and stderr. ErrFaults says that the exit code is 1 and why stands on stderr; other errors
-// are those of stdout and of ctx, which ends the run.
+// text is the charset of stdout and stderr. ErrFaults says that the exit code is 1 and why stands on stderr; other
+// errors are those of stdout and of ctx, which ends the run.
 func Run(ctx context.Context, o *Options, stdout, stderr io.Writer, text Charset) error {
 	limit, thrown := o.expandLimit()
 	if thrown != nil {
 		return &UsageError{Text: thrown.Message}
 	}
 	d := &Dumper{
-		opts: o, stderr: stderr, unpack: segment.NewDecompressor(limit), tables: newTables(controlTables),
+		opts: o, stderr: stderr, unpack: segment.NewDecompressor(limit),
 		out: output{w: stdout, text: text, ctx: ctx},
 	}
 	defer d.unpack.Close()
@@ -53,7 +53,8 @@ func Run(ctx context.Context, o *Options, stdout, stderr io.Writer, text Charset
 		return err
 	}
 	if d.faults > 0 {
-		fmt.Fprintf(stderr, "segmirror: dump-log: %d faults that kafka-dump-log would have stopped at or not shown\n", d.faults)
+		d.report(fmt.Sprintf("segmirror: dump-log: %d faults that kafka-dump-log would have stopped at or not shown",
+			d.faults))
 		return ErrFaults
 	}
 	return nil
@@ -95,8 +96,8 @@ func (d *Dumper) report(line string) {
 	fmt.Fprintln(d.stderr, line)
 }
 
-// fault reports an exception with --continue. Without it, it returns false. pos is where in the file, -1 if that is not
-// known.
+// fault reports an exception with --continue. Without it, it returns false. pos is where in the file, -1 if that is
+// not known.
 func (d *Dumper) fault(file javaFile, pos int64, thrown *Exception) bool {
 	if !d.opts.goOn {
 		return false

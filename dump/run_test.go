@@ -82,11 +82,13 @@ func TestMirrorStateDecoder_PrintsTheAgentsOwnRecords(t *testing.T) {
 	}{
 		"tombstone": {key(2), nil, `key: {"type":"2","data":{"mirrorName":"m"}} payload: <DELETE>`},
 		"failed": {
-			key(2), []byte{0, 0, 2, 't', 0, 0, 0, 1, 6, 1, 0, 8, 3, 0, 0, 0, 5, 3, 'n', 'o'},
+			key(2),
+			[]byte{0, 0, 2, 't', 0, 0, 0, 1, 6, 1, 0, 8, 3, 0, 0, 0, 5, 3, 'n', 'o'},
 			`payload: {"version":"0","data":{"topicName":"t","partition":1,"state":6,"failure":{"cause":3,"attempts":5,"text":"no"}}}`,
 		},
 		"epochs": {
-			key(1), []byte{0, 0, 2, 2, 't', 2, 0, 0, 0, 1, 0, 0, 0, 7, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0},
+			key(1),
+			[]byte{0, 0, 2, 2, 't', 2, 0, 0, 0, 1, 0, 0, 0, 7, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0},
 			`"topics":[{"name":"t","partitions":[{"partitionIndex":1,"lastMirrorEpoch":7,"lastMirroredEnd":9}]}]`,
 		},
 		"source":  {key(1201), []byte{0, 0, 3, 'i', 'd', 1, 0}, `"data":{"sourceClusterId":"id","epochPolicy":1}`},
@@ -178,11 +180,16 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 
 // fuzzKinds are the files that a fuzzed log is printed as, and with which flags.
 var fuzzKinds = []struct{ name, flags string }{
-	{"00000000000000000000.log", "--print-data-log"}, {"00000000000000000000.log", "--offsets-decoder --continue"},
-	{"00000000000000000000.log", "--cluster-metadata-decoder"}, {"00000000000000000000.log", "--remote-log-metadata-decoder"},
-	{"00000000000000000000.log", "--mirror-state-decoder"}, {"00000000000000000000.log", "--share-group-state-decoder --continue"},
-	{"00000000000000000000.index", ""}, {"00000000000000000000.timeindex", "--continue"},
-	{"00000000000000000000.txnindex", ""}, {"00000000000000000000.snapshot", ""},
+	{"00000000000000000000.log", "--print-data-log"},
+	{"00000000000000000000.log", "--offsets-decoder --continue"},
+	{"00000000000000000000.log", "--cluster-metadata-decoder"},
+	{"00000000000000000000.log", "--remote-log-metadata-decoder"},
+	{"00000000000000000000.log", "--mirror-state-decoder"},
+	{"00000000000000000000.log", "--share-group-state-decoder --continue"},
+	{"00000000000000000000.index", ""},
+	{"00000000000000000000.timeindex", "--continue"},
+	{"00000000000000000000.txnindex", ""},
+	{"00000000000000000000.snapshot", ""},
 }
 
 // FuzzRun prints bytes as a file of every kind, beside a log and an index.

@@ -16,9 +16,9 @@ import (
 //
 //	topicId uuid 4+ null 5+ tag 0 default null
 //
-// its name as it is printed; bool, int8 to int64, uint16, float64, string, bytes, uuid, or the name of a structure, of
-// which [] makes an array; the versions that have it (all); those in which it may be null (none); its tag; and what it
-// is where the tag is absent. A structure's fields follow the first field of that type, or a line
+// its name as it is printed; bool, int8 to int64, uint16, float64, string, bytes, uuid, or the name of a structure,
+// of which [] makes an array; the versions that have it (all); those in which it may be null (none); its tag; and
+// what it is where the tag is absent. A structure's fields follow the first field of that type, or a line
 //
 //	struct TopicPartitions
 //

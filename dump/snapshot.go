@@ -63,7 +63,7 @@ func (d *Dumper) dumpSnapshot(file javaFile) *Exception {
 		}
 		return nil
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(f, snapshotHeaderSize, math.MaxInt64-snapshotHeaderSize), windowSize)
+	in := bufio.NewReaderSize(io.NewSectionReader(f, snapshotHeaderSize, math.MaxInt64-snapshotHeaderSize), smallWindow)
 	var entry [producerEntrySize]byte
 	for range int32be(header[snapshotCRCEnd:]) {
 		if _, err := io.ReadFull(in, entry[:]); err != nil {

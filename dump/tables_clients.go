@@ -1,7 +1,7 @@
 package dump
 
-// controlTables are the values of control records. Kafka 4.3.1: clients, common/message/*.json, all but the last, which is
-// KIP-1279's. Checked against them by TestTables_AreKafkas.
+// controlTables are the values of control records. Kafka 4.3.1: clients, common/message/*.json, all but the last,
+// which is KIP-1279's. Checked against them by TestTables_AreKafkas.
 const controlTables = `
 LeaderChangeMessage - 0-1 flexible 0
 	version int16
@@ -52,8 +52,8 @@ ConsumerProtocolAssignment - 0-3
 		partitions []int32
 	userData bytes null 0+`
 
-// remoteTables are the records of __remote_log_metadata. Kafka 4.3.1: storage, message/Remote*.json. Checked against them
-// by TestTables_AreKafkas.
+// remoteTables are the records of __remote_log_metadata. Kafka 4.3.1: storage, message/Remote*.json. Checked
+// against them by TestTables_AreKafkas.
 const remoteTables = `
 RemoteLogSegmentMetadataRecord 0 0 flexible 0
 	remoteLogSegmentId RemoteLogSegmentIdEntry

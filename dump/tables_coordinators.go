@@ -55,8 +55,9 @@ ShareUpdateValue 1 0 flexible 0
 		deliveryState int8
 		deliveryCount int16`
 
-// mirrorTables are the records of __mirror_state: KIP-1279's LastMirrorEpochs and MirrorPartitionState, and those of this
-// project's agent, which are numbered from 1200. A partition's end offset, and why it failed, are the agent's, too.
+// mirrorTables are the records of __mirror_state: KIP-1279's LastMirrorEpochs and MirrorPartitionState, and those
+// of this project's agent, which are numbered from 1200. A partition's end offset, and why it failed, are the
+// agent's, too.
 const mirrorTables = `
 LastMirrorEpochsKey 1 0
 	mirrorName string

@@ -39,9 +39,12 @@ func TestTables_AreKafkas(t *testing.T) {
 	ours := *newTables(offsetsTables, transactionTables, shareTables, clusterTables, controlTables, consumerTables, remoteTables)
 	delete(ours, "MirrorPidResetRecord") // not Kafka's
 	for _, source := range []struct{ jar, pattern string }{
-		{"kafka-group-coordinator", "common/message/*.json"}, {"kafka-transaction-coordinator", "common/message/*.json"},
-		{"kafka-share-coordinator", "common/message/*.json"}, {"kafka-metadata", "common/metadata/*.json"},
-		{"kafka-storage", "message/Remote*.json"}, {"kafka-clients", "common/message/*Record.json"},
+		{"kafka-group-coordinator", "common/message/*.json"},
+		{"kafka-transaction-coordinator", "common/message/*.json"},
+		{"kafka-share-coordinator", "common/message/*.json"},
+		{"kafka-metadata", "common/metadata/*.json"},
+		{"kafka-storage", "message/Remote*.json"},
+		{"kafka-clients", "common/message/*Record.json"},
 		{"kafka-clients", "common/message/LeaderChangeMessage.json"},
 		{"kafka-clients", "common/message/ConsumerProtocol*.json"},
 	} {

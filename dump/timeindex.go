@@ -212,8 +212,8 @@ func (t *timeDump) newestLegacy(full segment.Batch) (int64, *Exception) {
 	return newest, nil
 }
 
-// tailWalk finds out whether the batches from a position to the log's end can be walked: Kafka does so for every entry.
-// A position that an earlier walk came by needs no walk of its own.
+// tailWalk finds out whether the batches from a position to the log's end can be walked: Kafka does so for every
+// entry. A position that an earlier walk came by needs no walk of its own.
 type tailWalk struct {
 	known  bool
 	at     int64 // a batch that the walk came by

@@ -42,7 +42,7 @@ func (d *Dumper) txnEntries(f *os.File, file javaFile, visit func(entry []byte))
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return throwf(classIO, "%s", err)
 	}
-	in := bufio.NewReaderSize(f, windowSize)
+	in := bufio.NewReaderSize(f, smallWindow)
 	var entry [txnEntrySize]byte
 	for {
 		_, err := io.ReadFull(in, entry[:])

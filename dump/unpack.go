@@ -17,8 +17,8 @@ const (
 	zstdPiece = 128 << 10
 )
 
-// unpack decompresses src. Where that fails in the middle, damage says why and plain is what Kafka's reader would have
-// seen by then. What it fails at in the beginning is thrown.
+// unpack decompresses src. Where that fails in the middle, damage says why and plain is what Kafka's reader would
+// have seen by then. What it fails at in the beginning is thrown.
 func unpack(d *segment.Decompressor, codec, magic int8, src []byte) (plain []byte, damage error, thrown *Exception) {
 	plain, err := d.Decompress(codec, magic, src)
 	if err == nil {

@@ -6,8 +6,11 @@ import (
 	"os"
 )
 
-// windowSize is how much of a log is read at once.
-const windowSize = 1 << 20
+// How much of a file is read at once: of a log, and of a file that is only read through.
+const (
+	windowSize  = 1 << 20
+	smallWindow = 64 << 10
+)
 
 // window reads a file forward in pieces. Its size is that of the moment it was opened.
 type window struct {

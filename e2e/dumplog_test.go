@@ -224,4 +224,3 @@ func dumpOurs(t *testing.T, files, flags []string) (stdout, stderr string, exit 
 	}
 	return out.String(), errs.String(), exit
 }
-

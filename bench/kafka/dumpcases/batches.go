@@ -1,6 +1,7 @@
 package dumpcases
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 
@@ -18,7 +19,8 @@ func plain(base int64, count int) []byte {
 	var records []byte
 	for i := range count {
 		records = segment.AppendRecord(records, base, baseTimeMs, &segment.Record{
-			Offset: base + int64(i), TimestampMs: baseTimeMs, Key: []byte{'k', byte('0' + i)}, Value: []byte("vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"),
+			Offset: base + int64(i), TimestampMs: baseTimeMs, Key: []byte{'k', byte('0' + i)},
+			Value: bytes.Repeat([]byte("v"), 40),
 		})
 	}
 	return segment.AppendBatch(nil, &h, records)

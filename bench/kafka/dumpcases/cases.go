@@ -73,8 +73,9 @@ func Result(run Run, root string, exit int, stdout, stderr []byte) string {
 	var sections []string
 	for line := range strings.Lines(strings.ReplaceAll(string(stderr), root+"/", "ROOT/")) {
 		switch {
-		case strings.HasPrefix(line, "segmirror: "), strings.HasPrefix(line, "\tat "), strings.HasPrefix(line, "Caused by: "):
-		case strings.HasPrefix(line, " ") && len(sections) > 0, strings.HasPrefix(line, "Indexed offset: ") && len(sections) > 0:
+		case strings.HasPrefix(line, "segmirror: "), strings.HasPrefix(line, "\tat "),
+			strings.HasPrefix(line, "Caused by: "):
+		case len(sections) > 0 && (strings.HasPrefix(line, " ") || strings.HasPrefix(line, "Indexed offset: ")):
 			sections[len(sections)-1] += line
 		default:
 			sections = append(sections, codecWords.ReplaceAllString(line, "$1"))

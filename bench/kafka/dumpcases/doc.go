@@ -3,8 +3,8 @@
 //
 // # What
 //
-// [Build] writes the files below a folder and returns the runs in groups. [Result] makes one text of what a run printed,
-// in which nothing depends on where the folder is.
+// [Build] writes the files below a folder and returns the runs in groups. [Result] makes one text of what a run
+// printed, in which nothing depends on where the folder is.
 //
 // # Layout
 //
@@ -12,8 +12,8 @@
 //
 // # Invariants
 //
-// The same files are made every time: random numbers are seeded, and nothing is compressed by a library whose output may
-// change.
+// The same files are made every time: random numbers are seeded, and nothing is compressed by a library whose
+// output may change.
 //
 // # Concurrency
 //

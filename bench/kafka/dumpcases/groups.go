@@ -1,7 +1,6 @@
 package dumpcases
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,84 +14,6 @@ import (
 	"segmirror/segment"
 )
 
-// named are single files, each damaged in another way.
-func (b *builder) named() error {
-	all := three()
-	second := len(plain(0, 3))
-	headers := single(0, 0, segment.Record{Headers: []segment.Header{
-		{Key: "h"}, {Key: "", Value: []byte{}}, {Key: "h", Value: []byte("dup")},
-	}})
-	empty := single(0, 0, segment.Record{Key: []byte{}, Value: []byte{}, Headers: []segment.Header{{}}})
-	horizon := edited(single(0, 0x40, segment.Record{Key: []byte("k")}), func(x []byte) {
-		binary.BigEndian.PutUint64(x[27:], baseTimeMs-1000)
-	})
-	appendTime := edited(plain(0, 2), func(x []byte) { x[22] |= 8; binary.BigEndian.PutUint64(x[27:], 1<<64-1) })
-	count := func(n uint32, delta uint32) []byte {
-		return append(edited(single(0, 0, segment.Record{Key: []byte("k")}), func(x []byte) {
-			binary.BigEndian.PutUint32(x[57:], n)
-			binary.BigEndian.PutUint32(x[23:], delta)
-		}), plain(5, 1)...)
-	}
-	codec := func(n byte, body []byte) []byte {
-		h := segment.BatchHeader{Attributes: int16(n), RecordsCount: 1, ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1}
-		return append(segment.AppendBatch(nil, &h, body), plain(5, 1)...)
-	}
-	short := func(length uint32, magic byte) []byte {
-		x := append([]byte{}, all[:second]...)
-		binary.BigEndian.PutUint32(x[8:], length)
-		x[16] = magic
-		return append(x[:length+12:length+12], all[second:]...)
-	}
-	garbage := []byte("this is no compressed data at all")
-	logs := map[string][]byte{
-		"empty": {}, "few": all[:9], "torn": all[:470], "head": all[:second+20], "zeros": append(append([]byte{}, all...), make([]byte, 100)...),
-		"three": all, "headers": append(headers, empty...), "horizon": horizon, "appendtime": appendTime, "old": oldFormats(),
-		"count5": count(5, 4), "count0": count(0, 4), "countminus": count(1<<32-1, 4), "deltaminus": count(1, 1<<32-3),
-		"codec5": codec(5, garbage), "codec7": codec(7, garbage), "gzip": codec(1, garbage), "snappy": codec(2, garbage),
-		"lz4": codec(3, garbage), "zstd": codec(4, garbage), "gzipshort": codec(1, garbage[:3]), "lz4short": codec(3, garbage[:3]),
-		"gzipempty": codec(1, nil), "snappyempty": codec(2, nil), "lz4empty": codec(3, nil), "zstdempty": codec(4, nil),
-		"gzipok":   codec(1, storedGzip(segment.AppendRecord(nil, 0, 0, &segment.Record{Key: []byte("k")}))),
-		"gziptail": codec(1, append(storedGzip(segment.AppendRecord(nil, 0, 0, &segment.Record{Key: []byte("k")})), garbage...)),
-		"short14":  short(14, 2), "short30": short(30, 2), "short48": short(48, 2), "short13": short(13, 2),
-		"short14v0": short(14, 0), "short14v1": short(14, 1), "short20v1": short(20, 1),
-		"magic3": short(uint32(second-12), 3), "magic255": short(uint32(second-12), 255), "magic127": short(uint32(second-12), 127),
-		"shortend": short(40, 2)[:52],
-		"gaps":     append(append(plain(3, 2), plain(100, 2)...), plain(7, 2)...),
-		"huge": edited(plain(0, 1), func(x []byte) {
-			binary.BigEndian.PutUint64(x, 1<<63-1)
-			binary.BigEndian.PutUint32(x[53:], 1<<31-1)
-			binary.BigEndian.PutUint32(x[23:], 1<<31-1)
-		}),
-		"transactional": append(single(0, 0x30, control(0, []byte{0, 0, 0, 0, 0, 7})), single(1, 0x30, control(1, []byte{0, 5, 255, 255, 255, 255}))...),
-		"controlmixed":  append(single(0, 0x20, control(300, []byte("x"))), plain(1, 1)...),
-		"leaderchange":  single(0, 0x20, control(2, make([]byte, 6))),
-		"nokey":         single(0, 0x20, segment.Record{}), "shortkey": single(0, 0x20, segment.Record{Key: []byte{0, 0, 0}}),
-		"minuskey": single(0, 0x20, segment.Record{Key: []byte{255, 255, 0, 0}}),
-		"novalue":  single(0, 0x20, control(0, nil)), "marker1": single(0, 0x20, control(0, []byte{0})),
-		"marker4": single(0, 0x20, control(1, []byte{0, 0, 1, 2})), "markerminus": single(0, 0x20, control(1, []byte{255, 0, 0, 0, 0, 0})),
-		"leadernull": single(0, 0x20, control(2, nil)),
-	}
-	g := b.group("named", true)
-	for _, name := range sortedKeys(logs) {
-		file, err := b.write("named/"+name+"/"+logName, logs[name])
-		if err != nil {
-			return err
-		}
-		g.run("--files", file, "--deep-iteration")
-		g.run("--print-data-log", "--files", file)
-		g.run("--files", file, "--skip-record-metadata", "--print-data-log")
-		g.run("--files="+file, "--skip-record-metadata", "--deep-iteration", "--max-bytes", "300")
-		g.run("-files", file)
-		g.run("--offsets-decoder", "--files", file)
-		g.run("--cluster-metadata-decoder", "--files", file)
-		g.run("--remote-log-metadata-decoder", "--files", file)
-		g.run("--value-decoder-class", "org.apache.kafka.tools.api.IntegerDecoder", "--files", file)
-		g.run("--files", file, "--key-decoder-class", "org.apache.kafka.tools.api.LongDecoder")
-		g.run("--files", file, "--key-decoder-class", "--max-bytes", "-1")
-	}
-	return nil
-}
-
 func control(kind int16, value []byte) segment.Record {
 	return segment.Record{Key: segment.AppendControlKey(nil, segment.ControlType(kind)), Value: value}
 }
@@ -102,7 +23,8 @@ func (b *builder) names() error {
 	g := b.group("names", true)
 	for _, name := range []string{
 		"noext", ".log", "x.log", "00000000000000000000.log.deleted", "99999999999999999999.log", "+5.log", "-5.log",
-		"7.8.log", "x.index", "5.index", "x.timeindex", "5.timeindex", "x.txnindex", "5.txnindex", "x.snapshot", "5.snapshot",
+		"7.8.log", "x.index", "5.index", "x.timeindex", "5.timeindex", "x.txnindex", "5.txnindex", "x.snapshot",
+		"5.snapshot",
 		"bootstrap.checkpoint", "short.checkpoint", "00000000000000000007-0000000003.checkpoint",
 		"00000000000000000007x000000000x.checkpoint", "0000000000000000000x-0000000003.checkpoint",
 		"00000000000000000007-000000000.checkpoint", "leader-epoch-checkpoint", "quorum-state", "a.LOG", "log.", "€.log",
@@ -113,8 +35,8 @@ func (b *builder) names() error {
 		}
 		g.run("--files", file)
 	}
-	for _, missing := range []string{"0.log", "0.index", "0.timeindex", "0.txnindex", "0.snapshot", "0.checkpoint", "0.x"} {
-		g.run("--files", "names/none/"+missing)
+	for _, suffix := range []string{"log", "index", "timeindex", "txnindex", "snapshot", "checkpoint", "x"} {
+		g.run("--files", "names/none/0."+suffix)
 	}
 	for _, lone := range []string{"1.index", "2.timeindex", "3.log"} {
 		if _, err := b.write("names/lone/"+lone, nil); err != nil {
@@ -132,12 +54,24 @@ func (b *builder) names() error {
 	}
 	file := "names/bootstrap.checkpoint"
 	for _, args := range [][]string{
-		{"--files", file + ",,names//bootstrap.checkpoint,"}, {"--files", ","}, {"--files", ""}, {"--files"},
-		{"--files", file, "--files", file}, {"--files", file, "--max-bytes", "x"}, {"--files", file, "--max-bytes=5000000000"},
-		{"--files", file, "--max-bytes", "10", "--max-bytes", "10"}, {"--files", file, "--wrong"}, {"--files", file, "-wrong"},
-		{"--files", file, "--max-bytes"}, {"--files", file, "--print"}, {"stray", "--files", file, "stray"},
-		{"--files", file, "--", "--wrong"}, {"--files", file, "--max-message-size", "x"}, {"--deep-iteration=x", "--files", file},
-		{"--files", "names/5.snapshot", "--max-bytes", "x"}, {"--files", "names/lone/1.index", "--max-message-size", "x"},
+		{"--files", file + ",,names//bootstrap.checkpoint,"},
+		{"--files", ","},
+		{"--files", ""},
+		{"--files"},
+		{"--files", file, "--files", file},
+		{"--files", file, "--max-bytes", "x"},
+		{"--files", file, "--max-bytes=5000000000"},
+		{"--files", file, "--max-bytes", "10", "--max-bytes", "10"},
+		{"--files", file, "--wrong"},
+		{"--files", file, "-wrong"},
+		{"--files", file, "--max-bytes"},
+		{"--files", file, "--print"},
+		{"stray", "--files", file, "stray"},
+		{"--files", file, "--", "--wrong"},
+		{"--files", file, "--max-message-size", "x"},
+		{"--deep-iteration=x", "--files", file},
+		{"--files", "names/5.snapshot", "--max-bytes", "x"},
+		{"--files", "names/lone/1.index", "--max-message-size", "x"},
 		{"--files", file, "--key-decoder-class", decoderClass, "--key-decoder-class=" + decoderClass},
 		{"--files", file, "--key-decoder-class", "--value-decoder-class", "org.apache.kafka.tools.api.LongDecoder"},
 	} {
@@ -151,10 +85,19 @@ const decoderClass = "org.apache.kafka.tools.api.StringDecoder"
 // imageFlags are the flags that each kind of file of the golden images is printed with.
 var imageFlags = map[string][][]string{
 	".log": {
-		{}, {"--deep-iteration"}, {"--print-data-log"}, {"--skip-record-metadata", "--print-data-log"},
-		{"--skip-record-metadata", "--deep-iteration"}, {"--max-bytes", "1000", "--deep-iteration"}, {"--max-bytes", "0"},
-		{"--offsets-decoder"}, {"--transaction-log-decoder"}, {"--cluster-metadata-decoder"}, {"--share-group-state-decoder"},
-		{"--remote-log-metadata-decoder"}, {"--key-decoder-class", "--value-decoder-class"},
+		{},
+		{"--deep-iteration"},
+		{"--print-data-log"},
+		{"--skip-record-metadata", "--print-data-log"},
+		{"--skip-record-metadata", "--deep-iteration"},
+		{"--max-bytes", "1000", "--deep-iteration"},
+		{"--max-bytes", "0"},
+		{"--offsets-decoder"},
+		{"--transaction-log-decoder"},
+		{"--cluster-metadata-decoder"},
+		{"--share-group-state-decoder"},
+		{"--remote-log-metadata-decoder"},
+		{"--key-decoder-class", "--value-decoder-class"},
 		{"--transaction-log-decoder", "--skip-record-metadata"},
 	},
 	// First the check: Kafka's tool cuts a fragment at an index's end off when it closes the file.
@@ -233,8 +176,8 @@ func (b *builder) sweeps() error {
 	return it.Err()
 }
 
-// leftOut are flips of a bit, by the bit's number, that are no part of the sweeps. Most are because Kafka's tool needs more
-// memory than its JVM has, to hold what a broken count or size announces.
+// leftOut are flips of a bit, by the bit's number, that are no part of the sweeps. Most are because Kafka's tool
+// needs more memory than its JVM has, to hold what a broken count or size announces.
 var leftOut = map[string][]int{
 	"old": {
 		1310, 1630, 1901, 1902, 2614, 2870, 3574, 3893, 3894,
@@ -279,9 +222,13 @@ func (b *builder) sweep(name string, log []byte) error {
 func (b *builder) indexSweeps() error {
 	image := filepath.Join(b.golden, "clean", "logdir")
 	for _, s := range []struct{ name, dir, file string }{
-		{"index", "nulls-0", indexName}, {"timeindex", "nulls-0", timeName}, {"index-codecs", "codecs-0", indexName},
-		{"timeindex-codecs", "codecs-0", timeName}, {"txnindex", "txn-0", "00000000000000000000.txnindex"},
-		{"snapshot", "txn-0", "00000000000000000020.snapshot"}, {"timeindex-append", "appendtime-0", timeName},
+		{"index", "nulls-0", indexName},
+		{"timeindex", "nulls-0", timeName},
+		{"index-codecs", "codecs-0", indexName},
+		{"timeindex-codecs", "codecs-0", timeName},
+		{"txnindex", "txn-0", "00000000000000000000.txnindex"},
+		{"snapshot", "txn-0", "00000000000000000020.snapshot"},
+		{"timeindex-append", "appendtime-0", timeName},
 	} {
 		content, err := os.ReadFile(filepath.Join(image, s.dir, s.file))
 		if err != nil {
@@ -302,7 +249,8 @@ func (b *builder) indexSweeps() error {
 			}
 			for _, what := range []string{"flip", "cut"} {
 				for _, flags := range imageFlags[filepath.Ext(s.file)] {
-					g.run(append(append([]string{}, flags...), "--files", fmt.Sprintf("flip-%s/%s%d/%s", s.name, what, i, s.file))...)
+					file := fmt.Sprintf("flip-%s/%s%d/%s", s.name, what, i, s.file)
+					g.run(append(append([]string{}, flags...), "--files", file)...)
 				}
 			}
 		}
@@ -328,7 +276,7 @@ func (b *builder) damagedIndex(siblings, to, name string, damaged []byte) error 
 
 // texts are values that are no UTF-8, in every way there is.
 func (b *builder) texts() error {
-	bytes := []byte{0x0a, 0x41, 0x80, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2, 0xdf, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf3, 0xf4, 0xf5, 0xff}
+	bytes := []byte("\n\x41\x80\x90\x9f\xa0\xbf\xc0\xc2\xdf\xe0\xe2\xed\xef\xf0\xf3\xf4\xf5\xff")
 	var records []segment.Record
 	for _, x := range bytes {
 		for _, y := range bytes {

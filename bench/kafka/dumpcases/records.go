@@ -177,8 +177,8 @@ func exact(rng *rand.Rand, types int) []segment.Record {
 	return records
 }
 
-// controls are control records of every type with random values, each in a log of its own: Kafka's tool ends at the first
-// that it cannot read.
+// controls are control records of every type with random values, each in a log of its own: Kafka's tool ends at the
+// first that it cannot read.
 func (b *builder) controls() error {
 	rng := rand.New(rand.NewPCG(7, 7))
 	g := b.group("records-control", false)

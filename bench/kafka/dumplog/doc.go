@@ -1,4 +1,5 @@
-// Command dumplog writes testdata/dumplog: what kafka-dump-log 4.3.1 prints of the files that package dumpcases makes.
+// Command dumplog writes testdata/dumplog: what kafka-dump-log 4.3.1 prints of the files that package dumpcases
+// makes.
 //
 // # What
 //

@@ -102,7 +102,8 @@ func runAll(ctx context.Context, groups []dumpcases.Group, dir string) (manifest
 		}
 	}
 	list, file := filepath.Join(dir, "lines"), filepath.Join(dir, className+".java")
-	if err := errors.Join(os.WriteFile(list, []byte(lines.String()), 0o644), os.WriteFile(file, source, 0o644)); err != nil {
+	err = errors.Join(os.WriteFile(list, []byte(lines.String()), 0o644), os.WriteFile(file, source, 0o644))
+	if err != nil {
 		return manifest{}, err
 	}
 	libs := filepath.Join(dist.Libs, "*")
@@ -117,8 +118,9 @@ func runAll(ctx context.Context, groups []dumpcases.Group, dir string) (manifest
 	}
 	java, err := command(ctx, dir, javac, "-version")
 	return manifest{
-		Kafka: kafka.Version, Java: java, Time: time.Now().UTC().Format(time.RFC3339), Command: "go run ./bench/kafka/dumplog",
-		Shows: "what kafka-dump-log prints of the files of bench/kafka/dumpcases",
+		Kafka: kafka.Version, Java: java, Time: time.Now().UTC().Format(time.RFC3339),
+		Command: "go run ./bench/kafka/dumplog",
+		Shows:   "what kafka-dump-log prints of the files of bench/kafka/dumpcases",
 	}, err
 }
 
