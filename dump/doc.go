@@ -10,7 +10,7 @@
 // # Layout
 //
 // run.go takes one file after another. log.go walks a log's batches, record.go and legacy.go read their records,
-// recordline.go and control.go print them. index.go, timeindex.go, txnindex.go and snapshot.go are the other files,
+// unpack.go and unpackahead.go decompress, recordline.go and control.go print. index.go, timeindex.go, txnindex.go and snapshot.go are the other files,
 // report.go is what follows on stderr. decoder.go and those after it make text of keys and values: schema.go reads
 // the tables of record fields, which stand in the tables_*.go files, and decode.go makes JSON of bytes by them.
 // javatext.go and exception.go are what Kafka's output owes to Java.
@@ -24,7 +24,7 @@
 //
 // # Concurrency
 //
-// One goroutine does all. A [Dumper] is used once.
+// One goroutine reads and prints; another one decompresses the next batch meanwhile. A [Dumper] is used once.
 //
 // # Crash contract
 //

@@ -186,11 +186,11 @@ func unwrap(d *segment.Decompressor, outer *legacyEntry) ([]legacyEntry, *Except
 	if value == nil {
 		return nil, throwf(classInvalidRecord, "Found invalid compressed record set with null value (magic = %d)", magic)
 	}
-	plain, damage, thrown := unpack(d, codec, magic, value)
-	if thrown != nil {
-		return nil, thrown
+	u := unpack(d, codec, magic, value)
+	if u.thrown != nil {
+		return nil, u.thrown
 	}
-	entries, thrown := innerEntries(plain, damage, outer)
+	entries, thrown := innerEntries(u.plain, u.damage, outer)
 	if thrown != nil || magic == 0 {
 		return entries, thrown
 	}

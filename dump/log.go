@@ -29,7 +29,7 @@ type logDump struct {
 func (d *Dumper) dumpLog(file javaFile) *Exception {
 	l := &logDump{
 		d: d, file: file, deep: d.opts.deepIteration(), contents: d.opts.contents(), skipRecord: d.opts.skipRecord,
-		lastOffset: -1, suspect: -1, records: recordReader{unpack: d.unpack},
+		lastOffset: -1, suspect: -1,
 	}
 	var thrown *Exception
 	if d.parser == nil {
@@ -168,7 +168,7 @@ func (l *logDump) batch(b *batch) *Exception {
 	if thrown != nil || !l.deep {
 		return thrown
 	}
-	return l.batchRecords(full)
+	return l.batchRecords(b, full)
 }
 
 func appendLegacyStart(dst []byte, offset int64) []byte {
@@ -244,14 +244,19 @@ func timestampType(b segment.Batch) string {
 }
 
 // batchRecords prints the records of a batch.
-func (l *logDump) batchRecords(full segment.Batch) *Exception {
+func (l *logDump) batchRecords(b *batch, full segment.Batch) *Exception {
 	if full.Magic() < 2 {
 		return l.legacyRecords(full)
 	}
 	r := &l.records
-	if thrown := r.start(full); thrown != nil {
+	var u unpacked
+	if compressed(full) {
+		u = l.d.ahead.take(b.pos, full)
+	}
+	if thrown := r.start(full, u); thrown != nil {
 		return thrown
 	}
+	l.unpackNext(b.pos + b.total())
 	line := recordLine{timestampType: timestampType(full), sequence: true, control: r.control}
 	for {
 		rec, thrown := r.next()
@@ -262,6 +267,21 @@ func (l *logDump) batchRecords(full segment.Batch) *Exception {
 		if thrown := l.record(&line, rec); thrown != nil {
 			return thrown
 		}
+	}
+}
+
+// unpackNext decompresses the batch at pos meanwhile, if it is in memory already: reading it may end the life of the
+// one that is printed.
+func (l *logDump) unpackNext(pos int64) {
+	if !l.in.log.holds(pos, batchOverhead) {
+		return
+	}
+	b, ok, thrown := l.in.next(pos)
+	if thrown != nil || !ok || b.magic < 2 || !l.in.log.holds(pos, b.total()) {
+		return
+	}
+	if full, thrown := b.full(); thrown == nil && compressed(full) {
+		l.d.ahead.begin(pos, full)
 	}
 }
 

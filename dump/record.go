@@ -28,8 +28,6 @@ type headerRange struct{ from, to int }
 // Compressed batches are read whole before the first record is given out. Kafka: DefaultRecordBatch.iterator,
 // DefaultRecord.
 type recordReader struct {
-	unpack *segment.Decompressor
-
 	control    bool
 	batch      segment.Batch
 	count      int32
@@ -43,28 +41,31 @@ type recordReader struct {
 	all        []record
 }
 
-// start begins with a batch, whose bytes must stay until its last record was used.
-func (r *recordReader) start(full segment.Batch) *Exception {
+// compressed says whether a v2 batch has records that are compressed.
+func compressed(full segment.Batch) bool {
+	return len(full) >= batchOverhead && full.Codec() != segment.CodecNone && full.RecordsCount() != 0
+}
+
+// start begins with a batch. What holds its records must stay until the last one was used: the batch, or what was made
+// of it where it is compressed.
+func (r *recordReader) start(full segment.Batch, u unpacked) *Exception {
 	if len(full) < batchOverhead {
 		return throwNoMessage(classIndexBounds)
 	}
 	r.batch, r.control = full, full.Control()
 	r.count, r.read = full.RecordsCount(), 0
 	r.headerKeys, r.all, r.damage = r.headerKeys[:0], r.all[:0], nil
-	r.compressed = full.Codec() != segment.CodecNone
-	if r.count == 0 {
-		r.compressed = false
+	r.compressed = compressed(full)
+	switch {
+	case r.count == 0:
 		return nil
-	}
-	if !r.compressed {
+	case !r.compressed:
 		r.plain = full.Records()
 		return r.checkCount()
+	case u.thrown != nil:
+		return u.thrown
 	}
-	plain, damage, thrown := unpack(r.unpack, full.Codec(), full.Magic(), full.Records())
-	if thrown != nil {
-		return thrown
-	}
-	r.plain, r.damage = plain, damage
+	r.plain, r.damage = u.plain, u.damage
 	if thrown := r.checkCount(); thrown != nil {
 		return thrown
 	}

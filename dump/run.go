@@ -22,6 +22,7 @@ type Dumper struct {
 	reports reports
 	parser  parser
 	unpack  *segment.Decompressor
+	ahead   *unpackAhead
 	control *tables // of control records, nil until there is one
 	faults  int
 }
@@ -36,10 +37,11 @@ func Run(ctx context.Context, o *Options, stdout, stderr io.Writer, text Charset
 		return &UsageError{Text: thrown.Message}
 	}
 	d := &Dumper{
-		opts: o, stderr: stderr, unpack: segment.NewDecompressor(limit),
+		opts: o, stderr: stderr, unpack: segment.NewDecompressor(limit), ahead: newUnpackAhead(limit),
 		out: output{w: stdout, text: text, ctx: ctx},
 	}
 	defer d.unpack.Close()
+	defer d.ahead.close()
 	for _, name := range o.fileNames() {
 		if err := d.file(newJavaFile(name)); err != nil {
 			return err

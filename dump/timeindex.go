@@ -68,7 +68,7 @@ func (d *Dumper) dumpTimeIndex(file javaFile) *Exception {
 	if thrown != nil {
 		return thrown
 	}
-	t := timeDump{d: d, file: file, records: recordReader{unpack: d.unpack}}
+	t := timeDump{d: d, file: file}
 	if t.log, thrown = openLog(file.sibling(".log")); thrown != nil {
 		return thrown
 	}
@@ -178,7 +178,11 @@ func (t *timeDump) newest(b *batch) (int64, *Exception) {
 	if full.Magic() < 2 {
 		return t.newestLegacy(full)
 	}
-	if thrown := t.records.start(full); thrown != nil {
+	var u unpacked
+	if compressed(full) {
+		u = unpack(t.d.unpack, full.Codec(), full.Magic(), full.Records())
+	}
+	if thrown := t.records.start(full, u); thrown != nil {
 		return 0, thrown
 	}
 	for {

@@ -17,18 +17,25 @@ const (
 	zstdPiece = 128 << 10
 )
 
-// unpack decompresses src. Where that fails in the middle, damage says why and plain is what Kafka's reader would
-// have seen by then. What it fails at in the beginning is thrown.
-func unpack(d *segment.Decompressor, codec, magic int8, src []byte) (plain []byte, damage error, thrown *Exception) {
+// unpacked is what was decompressed. Where that failed in the middle, damage says why and plain is what Kafka's reader
+// would have seen by then. What it fails at in the beginning is thrown.
+type unpacked struct {
+	plain  []byte
+	damage error
+	thrown *Exception
+}
+
+// unpack decompresses src. The result is d's until its next use.
+func unpack(d *segment.Decompressor, codec, magic int8, src []byte) unpacked {
 	plain, err := d.Decompress(codec, magic, src)
 	if err == nil {
-		return plain, nil, nil
+		return unpacked{plain: plain}
 	}
 	if errors.Is(err, segment.ErrTooLarge) {
-		return nil, nil, throwf(classKafka, "%s", err)
+		return unpacked{thrown: throwf(classKafka, "%s", err)}
 	}
 	if cause := unpackCause(codec, magic, src); cause != "" {
-		return nil, nil, throwf(classKafka, "%s", cause)
+		return unpacked{thrown: throwf(classKafka, "%s", cause)}
 	}
 	var corrupt flate.CorruptInputError
 	switch {
@@ -37,7 +44,7 @@ func unpack(d *segment.Decompressor, codec, magic int8, src []byte) (plain []byt
 	case codec == segment.CodecZstd:
 		plain = plain[:len(plain)/zstdPiece*zstdPiece]
 	}
-	return plain, err, nil
+	return unpacked{plain: plain, damage: err}
 }
 
 // unpackCause is what Kafka's reader fails at before the first byte, "" where it does not.

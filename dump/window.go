@@ -43,3 +43,8 @@ func (w *window) at(pos, n int64) ([]byte, error) {
 	n = min(n, int64(read))
 	return w.buf[:n:n], nil
 }
+
+// holds says whether the n bytes at pos can be had without reading.
+func (w *window) holds(pos, n int64) bool {
+	return pos >= w.off && pos+n <= w.off+int64(len(w.buf))
+}
