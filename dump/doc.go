@@ -10,10 +10,10 @@
 // # Layout
 //
 // run.go takes one file after another. log.go walks a log's batches, record.go and legacy.go read their records,
-// unpack.go and unpackahead.go decompress, recordline.go and control.go print. index.go, timeindex.go, txnindex.go and snapshot.go are the other files,
-// report.go is what follows on stderr. decoder.go and those after it make text of keys and values: schema.go reads
-// the tables of record fields, which stand in the tables_*.go files, and decode.go makes JSON of bytes by them.
-// javatext.go and exception.go are what Kafka's output owes to Java.
+// unpack.go and unpackahead.go decompress, recordline.go and control.go print. index.go, timeindex.go, txnindex.go and
+// snapshot.go are the other files, report.go is what follows on stderr. decoder.go and those after it make text of keys
+// and values: schema.go reads the tables of record fields, which stand in the tables_*.go files, and decode.go makes
+// JSON of bytes by them. javatext.go and exception.go are what Kafka's output owes to Java.
 //
 // # Invariants
 //

@@ -29,14 +29,15 @@ func (u *unpackAhead) begin(pos int64, full segment.Batch) {
 	u.wait()
 	d := u.pair[u.next]
 	u.next = 1 - u.next
-	u.pending, u.pos, u.src = true, pos, append(u.src[:0], full.Records()...)
+	u.pending, u.pos = true, pos
+	u.src = append(u.src[:0], full.Records()...)
 	codec, magic, src := full.Codec(), full.Magic(), u.src
 	go func() { // ends by itself; wait waits for it
 		u.done <- unpack(d, codec, magic, src)
 	}()
 }
 
-// take returns the records of the batch at pos, decompressed ahead or now. They are valid until the call after the next.
+// take returns the records of the batch at pos, decompressed ahead or now, valid until the call after the next.
 func (u *unpackAhead) take(pos int64, full segment.Batch) unpacked {
 	if u.pending && u.pos == pos {
 		return u.wait()
