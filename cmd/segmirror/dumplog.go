@@ -16,6 +16,7 @@ func dumpLogCommand() *cli.Command {
 		Name:            "dump-log",
 		Usage:           "print log segments and their indexes as kafka-dump-log does",
 		ArgsUsage:       "--files F1,F2,...",
+		Description:     "Options and output are kafka-dump-log's; --continue goes on where that tool would stop.",
 		SkipFlagParsing: true, // Kafka's options have arguments that may be left out
 		HideHelp:        true,
 		Action: func(c *cli.Context) error {
@@ -25,6 +26,7 @@ func dumpLogCommand() *cli.Command {
 }
 
 // dumpLog exits as Kafka's tool does: 1 for wrong usage as for anything else.
+// Asked for its help it exits 0, where Kafka's exits 1.
 func dumpLog(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	opts, err := dump.Parse(args)
 	var (
@@ -35,6 +37,10 @@ func dumpLog(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case errors.Is(err, dump.ErrVersion):
 		_, err := fmt.Fprintf(stdout, "segmirror %s, as kafka-dump-log 4.3.1\n", version())
 		return err
+	case errors.Is(err, dump.ErrHelp) && len(args) > 0:
+		command := dumpLogCommand()
+		fmt.Fprintf(stdout, "segmirror dump-log: %s\n%s\n\n", command.Usage, command.Description)
+		return dump.WriteUsage(stdout)
 	case errors.Is(err, dump.ErrHelp):
 		return errors.Join(errReported, dump.WriteUsage(stderr))
 	case errors.As(err, &usage):
