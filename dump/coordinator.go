@@ -1,5 +1,7 @@
 package dump
 
+//lint:file-ignore ST1005 the words of these errors are those that Kafka's tool prints
+
 import (
 	"errors"
 	"fmt"

@@ -12,7 +12,6 @@ import (
 // Options is a parsed command line.
 type Options struct {
 	files       string
-	hasFiles    bool
 	print       bool
 	deep        bool
 	verifyOnly  bool
