@@ -52,21 +52,15 @@ func (*IncrementalAlterConfigsRequest) Key() int16 { return KeyIncrementalAlterC
 // AppendTo appends the request's body as version.
 func (m *IncrementalAlterConfigsRequest) AppendTo(dst []byte, version int16) []byte {
 	compact := flexible(KeyIncrementalAlterConfigs, version)
-	dst = appendArrayLen(dst, len(m.Resources), compact)
-	for i := range m.Resources {
-		s := &m.Resources[i]
+	dst = appendEach(dst, m.Resources, compact, func(dst []byte, s *AlterConfigsResource) []byte {
 		dst = appendInt8(dst, s.ResourceType)
 		dst = appendString(dst, s.ResourceName, compact)
-		dst = appendArrayLen(dst, len(s.Configs), compact)
-		for j := range s.Configs {
-			c := &s.Configs[j]
+		return appendEach(dst, s.Configs, compact, func(dst []byte, c *AlterConfig) []byte {
 			dst = appendString(dst, c.Name, compact)
 			dst = appendInt8(dst, c.Op)
-			dst = appendNullableString(dst, c.Value, compact)
-			dst = appendNoTags(dst, compact)
-		}
-		dst = appendNoTags(dst, compact)
-	}
+			return appendNullableString(dst, c.Value, compact)
+		})
+	})
 	dst = appendBool(dst, m.ValidateOnly)
 	return appendNoTags(dst, compact)
 }
@@ -75,21 +69,15 @@ func (m *IncrementalAlterConfigsRequest) AppendTo(dst []byte, version int16) []b
 func (m *IncrementalAlterConfigsRequest) DecodeFrom(src []byte, version int16) error {
 	*m = IncrementalAlterConfigsRequest{}
 	r := newReader(src, KeyIncrementalAlterConfigs, version)
-	m.Resources = make([]AlterConfigsResource, r.array(3, "resources"))
-	for i := range m.Resources {
-		s := &m.Resources[i]
+	m.Resources = readEach(r, 3, "resources", func(s *AlterConfigsResource) {
 		s.ResourceType = r.int8("resource_type")
 		s.ResourceName = r.str("resource_name")
-		s.Configs = make([]AlterConfig, r.array(3, "configs"))
-		for j := range s.Configs {
-			c := &s.Configs[j]
+		s.Configs = readEach(r, 3, "configs", func(c *AlterConfig) {
 			c.Name = r.str("name")
 			c.Op = r.int8("config_operation")
 			c.Value = r.nullableStr("value")
-			r.skipTags()
-		}
-		r.skipTags()
-	}
+		})
+	})
 	m.ValidateOnly = r.bool("validate_only")
 	r.skipTags()
 	return r.done()
@@ -102,15 +90,12 @@ func (*IncrementalAlterConfigsResponse) Key() int16 { return KeyIncrementalAlter
 func (m *IncrementalAlterConfigsResponse) AppendTo(dst []byte, version int16) []byte {
 	compact := flexible(KeyIncrementalAlterConfigs, version)
 	dst = appendInt32(dst, m.ThrottleMs)
-	dst = appendArrayLen(dst, len(m.Resources), compact)
-	for i := range m.Resources {
-		s := &m.Resources[i]
+	dst = appendEach(dst, m.Resources, compact, func(dst []byte, s *AlterConfigsResult) []byte {
 		dst = appendInt16(dst, s.ErrorCode)
 		dst = appendNullableString(dst, s.ErrorMessage, compact)
 		dst = appendInt8(dst, s.ResourceType)
-		dst = appendString(dst, s.ResourceName, compact)
-		dst = appendNoTags(dst, compact)
-	}
+		return appendString(dst, s.ResourceName, compact)
+	})
 	return appendNoTags(dst, compact)
 }
 
@@ -119,15 +104,12 @@ func (m *IncrementalAlterConfigsResponse) DecodeFrom(src []byte, version int16) 
 	*m = IncrementalAlterConfigsResponse{}
 	r := newReader(src, KeyIncrementalAlterConfigs, version)
 	m.ThrottleMs = r.int32("throttle_time_ms")
-	m.Resources = make([]AlterConfigsResult, r.array(5, "responses"))
-	for i := range m.Resources {
-		s := &m.Resources[i]
+	m.Resources = readEach(r, 5, "responses", func(s *AlterConfigsResult) {
 		s.ErrorCode = r.int16("error_code")
 		s.ErrorMessage = r.nullableStr("error_message")
 		s.ResourceType = r.int8("resource_type")
 		s.ResourceName = r.str("resource_name")
-		r.skipTags()
-	}
+	})
 	r.skipTags()
 	return r.done()
 }

@@ -90,18 +90,14 @@ func (*DescribeConfigsRequest) Key() int16 { return KeyDescribeConfigs }
 // AppendTo appends the request's body as version.
 func (m *DescribeConfigsRequest) AppendTo(dst []byte, version int16) []byte {
 	compact := flexible(KeyDescribeConfigs, version)
-	dst = appendArrayLen(dst, len(m.Resources), compact)
-	for i := range m.Resources {
-		s := &m.Resources[i]
+	dst = appendEach(dst, m.Resources, compact, func(dst []byte, s *DescribeConfigsResource) []byte {
 		dst = appendInt8(dst, s.ResourceType)
 		dst = appendString(dst, s.ResourceName, compact)
 		if s.ConfigNames == nil {
-			dst = appendArrayLen(dst, -1, compact)
-		} else {
-			dst = appendStrings(dst, s.ConfigNames, compact)
+			return appendArrayLen(dst, -1, compact)
 		}
-		dst = appendNoTags(dst, compact)
-	}
+		return appendStrings(dst, s.ConfigNames, compact)
+	})
 	dst = appendBool(dst, m.IncludeSynonyms)
 	if version >= 3 {
 		dst = appendBool(dst, m.IncludeDocumentation)
@@ -113,9 +109,7 @@ func (m *DescribeConfigsRequest) AppendTo(dst []byte, version int16) []byte {
 func (m *DescribeConfigsRequest) DecodeFrom(src []byte, version int16) error {
 	*m = DescribeConfigsRequest{}
 	r := newReader(src, KeyDescribeConfigs, version)
-	m.Resources = make([]DescribeConfigsResource, r.array(3, "resources"))
-	for i := range m.Resources {
-		s := &m.Resources[i]
+	m.Resources = readEach(r, 3, "resources", func(s *DescribeConfigsResource) {
 		s.ResourceType = r.int8("resource_type")
 		s.ResourceName = r.str("resource_name")
 		if n := r.arrayLen(1, "configuration_keys"); n >= 0 {
@@ -124,8 +118,7 @@ func (m *DescribeConfigsRequest) DecodeFrom(src []byte, version int16) error {
 		for j := range s.ConfigNames {
 			s.ConfigNames[j] = r.str("configuration_keys")
 		}
-		r.skipTags()
-	}
+	})
 	m.IncludeSynonyms = r.bool("include_synonyms")
 	if version >= 3 {
 		m.IncludeDocumentation = r.bool("include_documentation")
@@ -141,41 +134,35 @@ func (*DescribeConfigsResponse) Key() int16 { return KeyDescribeConfigs }
 func (m *DescribeConfigsResponse) AppendTo(dst []byte, version int16) []byte {
 	compact := flexible(KeyDescribeConfigs, version)
 	dst = appendInt32(dst, m.ThrottleMs)
-	dst = appendArrayLen(dst, len(m.Resources), compact)
-	for i := range m.Resources {
-		s := &m.Resources[i]
+	dst = appendEach(dst, m.Resources, compact, func(dst []byte, s *DescribeConfigsResult) []byte {
 		dst = appendInt16(dst, s.ErrorCode)
 		dst = appendNullableString(dst, s.ErrorMessage, compact)
 		dst = appendInt8(dst, s.ResourceType)
 		dst = appendString(dst, s.ResourceName, compact)
-		dst = appendArrayLen(dst, len(s.Configs), compact)
-		for j := range s.Configs {
-			dst = s.Configs[j].appendTo(dst, version, compact)
-		}
-		dst = appendNoTags(dst, compact)
-	}
+		return appendEach(dst, s.Configs, compact, func(dst []byte, c *DescribedConfig) []byte {
+			return c.appendTo(dst, version, compact)
+		})
+	})
 	return appendNoTags(dst, compact)
 }
 
+// appendTo appends a key but for its tags.
 func (c *DescribedConfig) appendTo(dst []byte, version int16, compact bool) []byte {
 	dst = appendString(dst, c.Name, compact)
 	dst = appendNullableString(dst, c.Value, compact)
 	dst = appendBool(dst, c.ReadOnly)
 	dst = appendInt8(dst, c.Source)
 	dst = appendBool(dst, c.IsSensitive)
-	dst = appendArrayLen(dst, len(c.ConfigSynonyms), compact)
-	for i := range c.ConfigSynonyms {
-		s := &c.ConfigSynonyms[i]
+	dst = appendEach(dst, c.ConfigSynonyms, compact, func(dst []byte, s *ConfigSynonym) []byte {
 		dst = appendString(dst, s.Name, compact)
 		dst = appendNullableString(dst, s.Value, compact)
-		dst = appendInt8(dst, s.Source)
-		dst = appendNoTags(dst, compact)
-	}
+		return appendInt8(dst, s.Source)
+	})
 	if version >= 3 {
 		dst = appendInt8(dst, c.ConfigType)
 		dst = appendNullableString(dst, c.Documentation, compact)
 	}
-	return appendNoTags(dst, compact)
+	return dst
 }
 
 // DecodeFrom decodes a response's body. Errors: *DecodeError.
@@ -183,40 +170,31 @@ func (m *DescribeConfigsResponse) DecodeFrom(src []byte, version int16) error {
 	*m = DescribeConfigsResponse{}
 	r := newReader(src, KeyDescribeConfigs, version)
 	m.ThrottleMs = r.int32("throttle_time_ms")
-	m.Resources = make([]DescribeConfigsResult, r.array(6, "results"))
-	for i := range m.Resources {
-		s := &m.Resources[i]
+	m.Resources = readEach(r, 6, "results", func(s *DescribeConfigsResult) {
 		s.ErrorCode = r.int16("error_code")
 		s.ErrorMessage = r.nullableStr("error_message")
 		s.ResourceType = r.int8("resource_type")
 		s.ResourceName = r.str("resource_name")
-		s.Configs = make([]DescribedConfig, r.array(6, "configs"))
-		for j := range s.Configs {
-			s.Configs[j].decode(r)
-		}
-		r.skipTags()
-	}
+		s.Configs = readEach(r, 6, "configs", func(c *DescribedConfig) { c.decode(r) })
+	})
 	r.skipTags()
 	return r.done()
 }
 
+// decode reads a key but for its tags.
 func (c *DescribedConfig) decode(r *reader) {
 	c.Name = r.str("name")
 	c.Value = r.nullableStr("value")
 	c.ReadOnly = r.bool("read_only")
 	c.Source = r.int8("config_source")
 	c.IsSensitive = r.bool("is_sensitive")
-	c.ConfigSynonyms = make([]ConfigSynonym, r.array(3, "synonyms"))
-	for i := range c.ConfigSynonyms {
-		s := &c.ConfigSynonyms[i]
+	c.ConfigSynonyms = readEach(r, 3, "synonyms", func(s *ConfigSynonym) {
 		s.Name = r.str("name")
 		s.Value = r.nullableStr("value")
 		s.Source = r.int8("source")
-		r.skipTags()
-	}
+	})
 	if r.version >= 3 {
 		c.ConfigType = r.int8("config_type")
 		c.Documentation = r.nullableStr("documentation")
 	}
-	r.skipTags()
 }

@@ -73,12 +73,9 @@ func (*CreateMirrorRequest) Key() int16 { return KeyCreateMirror }
 // AppendTo appends the request's body.
 func (m *CreateMirrorRequest) AppendTo(dst []byte, _ int16) []byte {
 	dst = appendString(dst, m.MirrorName, true)
-	dst = appendArrayLen(dst, len(m.Config), true)
-	for i := range m.Config {
-		dst = appendString(dst, m.Config[i].Name, true)
-		dst = appendNullableString(dst, m.Config[i].Value, true)
-		dst = appendNoTags(dst, true)
-	}
+	dst = appendEach(dst, m.Config, true, func(dst []byte, c *MirrorConfig) []byte {
+		return appendNullableString(appendString(dst, c.Name, true), c.Value, true)
+	})
 	return appendNoTags(dst, true)
 }
 
@@ -86,12 +83,10 @@ func (m *CreateMirrorRequest) AppendTo(dst []byte, _ int16) []byte {
 func (m *CreateMirrorRequest) DecodeFrom(src []byte, version int16) error {
 	r := newReader(src, KeyCreateMirror, version)
 	*m = CreateMirrorRequest{MirrorName: r.str("mirror_name")}
-	m.Config = make([]MirrorConfig, r.array(3, "config"))
-	for i := range m.Config {
-		m.Config[i].Name = r.str("name")
-		m.Config[i].Value = r.nullableStr("value")
-		r.skipTags()
-	}
+	m.Config = readEach(r, 3, "config", func(c *MirrorConfig) {
+		c.Name = r.str("name")
+		c.Value = r.nullableStr("value")
+	})
 	r.skipTags()
 	return r.done()
 }
@@ -102,14 +97,10 @@ func (*StartMirrorTopicsRequest) Key() int16 { return KeyStartMirrorTopics }
 // AppendTo appends the request's body.
 func (m *StartMirrorTopicsRequest) AppendTo(dst []byte, _ int16) []byte {
 	dst = appendString(dst, m.MirrorName, true)
-	dst = appendArrayLen(dst, len(m.Topics), true)
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	dst = appendEach(dst, m.Topics, true, func(dst []byte, t *StartMirrorTopic) []byte {
 		dst = append(dst, t.TopicID[:]...)
-		dst = appendString(dst, t.TopicName, true)
-		dst = appendInt32(dst, t.NumPartitions)
-		dst = appendNoTags(dst, true)
-	}
+		return appendInt32(appendString(dst, t.TopicName, true), t.NumPartitions)
+	})
 	dst = appendStrings(dst, m.IncludePatterns, true)
 	dst = appendStrings(dst, m.ExcludePatterns, true)
 	return appendNoTags(dst, true)
@@ -119,14 +110,11 @@ func (m *StartMirrorTopicsRequest) AppendTo(dst []byte, _ int16) []byte {
 func (m *StartMirrorTopicsRequest) DecodeFrom(src []byte, version int16) error {
 	r := newReader(src, KeyStartMirrorTopics, version)
 	*m = StartMirrorTopicsRequest{MirrorName: r.str("mirror_name")}
-	m.Topics = make([]StartMirrorTopic, r.array(22, "topics"))
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	m.Topics = readEach(r, 22, "topics", func(t *StartMirrorTopic) {
 		t.TopicID = r.uuid("topic_id")
 		t.TopicName = r.str("topic_name")
 		t.NumPartitions = r.int32("num_partitions")
-		r.skipTags()
-	}
+	})
 	m.IncludePatterns = r.strs("include_patterns")
 	m.ExcludePatterns = r.strs("exclude_patterns")
 	r.skipTags()
@@ -153,23 +141,16 @@ func (m *StopMirrorTopicsRequest) DecodeFrom(src []byte, version int16) error {
 }
 
 func appendMirrorTopics(dst []byte, topics []MirrorTopic) []byte {
-	dst = appendArrayLen(dst, len(topics), true)
-	for i := range topics {
-		dst = append(dst, topics[i].TopicID[:]...)
-		dst = appendString(dst, topics[i].TopicName, true)
-		dst = appendNoTags(dst, true)
-	}
-	return dst
+	return appendEach(dst, topics, true, func(dst []byte, t *MirrorTopic) []byte {
+		return appendString(append(dst, t.TopicID[:]...), t.TopicName, true)
+	})
 }
 
 func (r *reader) mirrorTopics() []MirrorTopic {
-	topics := make([]MirrorTopic, r.array(18, "topics"))
-	for i := range topics {
-		topics[i].TopicID = r.uuid("topic_id")
-		topics[i].TopicName = r.str("topic_name")
-		r.skipTags()
-	}
-	return topics
+	return readEach(r, 18, "topics", func(t *MirrorTopic) {
+		t.TopicID = r.uuid("topic_id")
+		t.TopicName = r.str("topic_name")
+	})
 }
 
 // Key returns the API key.

@@ -89,16 +89,10 @@ func (*ReadMirrorStatesRequest) Key() int16 { return KeyReadMirrorStates }
 // AppendTo appends the request's body.
 func (m *ReadMirrorStatesRequest) AppendTo(dst []byte, _ int16) []byte {
 	dst = appendString(dst, m.MirrorName, true)
-	dst = appendArrayLen(dst, len(m.Topics), true)
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	dst = appendEach(dst, m.Topics, true, func(dst []byte, t *ReadMirrorStatesTopic) []byte {
 		dst = appendString(dst, t.Name, true)
-		dst = appendArrayLen(dst, len(t.Partitions), true)
-		for _, p := range t.Partitions {
-			dst = appendNoTags(appendInt32(dst, p), true)
-		}
-		dst = appendNoTags(dst, true)
-	}
+		return appendEach(dst, t.Partitions, true, func(dst []byte, p *int32) []byte { return appendInt32(dst, *p) })
+	})
 	return appendNoTags(dst, true)
 }
 
@@ -106,17 +100,10 @@ func (m *ReadMirrorStatesRequest) AppendTo(dst []byte, _ int16) []byte {
 func (m *ReadMirrorStatesRequest) DecodeFrom(src []byte, version int16) error {
 	r := newReader(src, KeyReadMirrorStates, version)
 	*m = ReadMirrorStatesRequest{MirrorName: r.str("mirror_name")}
-	m.Topics = make([]ReadMirrorStatesTopic, r.array(3, "topics"))
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	m.Topics = readEach(r, 3, "topics", func(t *ReadMirrorStatesTopic) {
 		t.Name = r.str("name")
-		t.Partitions = make([]int32, r.array(5, "partitions"))
-		for j := range t.Partitions {
-			t.Partitions[j] = r.int32("partition_index")
-			r.skipTags()
-		}
-		r.skipTags()
-	}
+		t.Partitions = readEach(r, 5, "partitions", func(p *int32) { *p = r.int32("partition_index") })
+	})
 	r.skipTags()
 	return r.done()
 }
@@ -228,35 +215,22 @@ func (m *WriteMirrorStatesResponse) DecodeFrom(src []byte, version int16) error 
 }
 
 func appendPartitionsResults(dst []byte, topics []MirrorPartitionsResult) []byte {
-	dst = appendArrayLen(dst, len(topics), true)
-	for i := range topics {
-		t := &topics[i]
+	return appendEach(dst, topics, true, func(dst []byte, t *MirrorPartitionsResult) []byte {
 		dst = appendString(dst, t.Name, true)
-		dst = appendArrayLen(dst, len(t.Partitions), true)
-		for _, p := range t.Partitions {
-			dst = appendInt32(dst, p.PartitionIndex)
-			dst = appendInt16(dst, p.ErrorCode)
-			dst = appendNoTags(dst, true)
-		}
-		dst = appendNoTags(dst, true)
-	}
-	return dst
+		return appendEach(dst, t.Partitions, true, func(dst []byte, p *MirrorPartitionResult) []byte {
+			return appendInt16(appendInt32(dst, p.PartitionIndex), p.ErrorCode)
+		})
+	})
 }
 
 func (r *reader) partitionsResults() []MirrorPartitionsResult {
-	topics := make([]MirrorPartitionsResult, r.array(3, "topics"))
-	for i := range topics {
-		t := &topics[i]
+	return readEach(r, 3, "topics", func(t *MirrorPartitionsResult) {
 		t.Name = r.str("name")
-		t.Partitions = make([]MirrorPartitionResult, r.array(7, "partitions"))
-		for j := range t.Partitions {
-			t.Partitions[j].PartitionIndex = r.int32("partition_index")
-			t.Partitions[j].ErrorCode = r.int16("error_code")
-			r.skipTags()
-		}
-		r.skipTags()
-	}
-	return topics
+		t.Partitions = readEach(r, 7, "partitions", func(p *MirrorPartitionResult) {
+			p.PartitionIndex = r.int32("partition_index")
+			p.ErrorCode = r.int16("error_code")
+		})
+	})
 }
 
 // Key returns the API key.
@@ -264,36 +238,25 @@ func (*BumpLeaderEpochsRequest) Key() int16 { return KeyBumpLeaderEpochs }
 
 // AppendTo appends the request's body.
 func (m *BumpLeaderEpochsRequest) AppendTo(dst []byte, _ int16) []byte {
-	dst = appendArrayLen(dst, len(m.Topics), true)
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	dst = appendEach(dst, m.Topics, true, func(dst []byte, t *BumpLeaderEpochsTopic) []byte {
 		dst = append(dst, t.TopicID[:]...)
-		dst = appendArrayLen(dst, len(t.Partitions), true)
-		for _, p := range t.Partitions {
-			dst = appendInt32(dst, p.PartitionIndex)
-			dst = appendInt32(dst, p.MinLeaderEpoch)
-			dst = appendNoTags(dst, true)
-		}
-		dst = appendNoTags(dst, true)
-	}
+		return appendEach(dst, t.Partitions, true, func(dst []byte, p *BumpLeaderEpoch) []byte {
+			return appendInt32(appendInt32(dst, p.PartitionIndex), p.MinLeaderEpoch)
+		})
+	})
 	return appendNoTags(dst, true)
 }
 
 // DecodeFrom decodes a request's body. Errors: *DecodeError.
 func (m *BumpLeaderEpochsRequest) DecodeFrom(src []byte, version int16) error {
 	r := newReader(src, KeyBumpLeaderEpochs, version)
-	m.Topics = make([]BumpLeaderEpochsTopic, r.array(18, "topics"))
-	for i := range m.Topics {
-		t := &m.Topics[i]
+	m.Topics = readEach(r, 18, "topics", func(t *BumpLeaderEpochsTopic) {
 		t.TopicID = r.uuid("topic_id")
-		t.Partitions = make([]BumpLeaderEpoch, r.array(9, "partitions"))
-		for j := range t.Partitions {
-			t.Partitions[j].PartitionIndex = r.int32("partition_index")
-			t.Partitions[j].MinLeaderEpoch = r.int32("min_leader_epoch")
-			r.skipTags()
-		}
-		r.skipTags()
-	}
+		t.Partitions = readEach(r, 9, "partitions", func(p *BumpLeaderEpoch) {
+			p.PartitionIndex = r.int32("partition_index")
+			p.MinLeaderEpoch = r.int32("min_leader_epoch")
+		})
+	})
 	r.skipTags()
 	return r.done()
 }
