@@ -67,15 +67,11 @@ type ConfigSynonym struct {
 // results. Kafka: Admin.incrementalAlterConfigs.
 func (c *Client) IncrementalAlterConfigs(ctx context.Context, changes []ConfigChange, opts AlterConfigsOptions,
 ) ([]ConfigResult, error) {
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.find)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if err := p.all(); err != nil {
 		return nil, err
 	}
@@ -160,15 +156,11 @@ func (p *peers) node(id string) ([]Node, error) {
 // Kafka: Admin.describeConfigs.
 func (c *Client) DescribeConfigs(ctx context.Context, resources []ConfigResource, opts DescribeConfigsOptions,
 ) ([]ConfigDescription, error) {
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.find)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	out := make([]ConfigDescription, len(resources))
 	for i, r := range resources {
 		nodes, err := p.keepers(r)

@@ -50,15 +50,11 @@ type PartitionDescription struct {
 // Kafka: Admin.describeMirrors.
 func (c *Client) DescribeMirrors(ctx context.Context, names []string, opts DescribeMirrorsOptions,
 ) (*Descriptions, error) {
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.find)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	return c.describe(ctx, p, &fetchwire.DescribeMirrorsRequest{
 		MirrorNames: names, IncludeAuthorizedOps: opts.IncludeAuthorizedOperations,
 	})

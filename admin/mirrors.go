@@ -21,15 +21,11 @@ func (c *Client) CreateMirror(ctx context.Context, mirror string, configs map[st
 		value := configs[key]
 		req.Config = append(req.Config, fetchwire.MirrorConfig{Name: key, Value: &value})
 	}
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.holders(mirror))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	p, err := c.holders(ctx, mirror)
-	if err != nil {
-		return err
-	}
 	for _, n := range p.nodes {
 		resp := &fetchwire.CreateMirrorResponse{}
 		if err := c.change(ctx, n, req, resp, &resp.MirrorResult); err != nil {
@@ -43,15 +39,11 @@ func (c *Client) CreateMirror(ctx context.Context, mirror string, configs map[st
 //
 // Errors: UNKNOWN_MIRROR, MIRROR_NOT_EMPTY. Kafka: Admin.deleteMirror.
 func (c *Client) DeleteMirror(ctx context.Context, mirror string, opts DeleteMirrorOptions) error {
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.holders(mirror))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	p, err := c.holders(ctx, mirror)
-	if err != nil {
-		return err
-	}
 	done := false
 	var missing error
 	for _, n := range p.nodes {
@@ -102,15 +94,11 @@ type MirrorListing struct {
 //
 // Kafka: Admin.listMirrors.
 func (c *Client) ListMirrors(ctx context.Context, opts ListMirrorsOptions) (*Mirrors, error) {
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.find)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	answers := make([]*fetchwire.ListMirrorsResponse, len(p.nodes))
 	errs := p.broadcast(func(i int, n Node) error {
 		resp := &fetchwire.ListMirrorsResponse{}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"segmirror/fetchwire"
 )
@@ -38,6 +39,20 @@ func (p *peers) all() error {
 		return p.unreachable[0]
 	}
 	return nil
+}
+
+// begin begins a call, as enter does, and finds who it goes to. Without an error leave must be called at its end.
+func (c *Client) begin(ctx context.Context, timeout time.Duration, find func(context.Context) (*peers, error),
+) (limited context.Context, found *peers, leave func(), err error) {
+	limited, leave, err = c.enter(ctx, timeout)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if found, err = find(limited); err != nil {
+		leave()
+		return nil, nil, nil, err
+	}
+	return limited, found, leave, nil
 }
 
 // find returns the addresses of everyone a call may go to: what the bootstrap server says its cluster is, and the
@@ -148,29 +163,21 @@ func (p *peers) broadcast(run func(i int, n Node) error) []error {
 //
 // Kafka: Admin.describeCluster.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	ctx, leave, err := c.enter(ctx, 0)
+	_, p, leave, err := c.begin(ctx, 0, c.find)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	return p.nodes, nil
 }
 
 // Topics returns the names of all topics that the peers serve, sorted. Kafka: Admin.listTopics.
 func (c *Client) Topics(ctx context.Context) ([]string, error) {
-	ctx, leave, err := c.enter(ctx, 0)
+	ctx, p, leave, err := c.begin(ctx, 0, c.find)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var names []string
 	for _, n := range p.nodes {
 		resp := &fetchwire.MetadataResponse{}
@@ -192,15 +199,11 @@ func (c *Client) Topics(ctx context.Context) ([]string, error) {
 
 // FindCoordinator returns the agent that holds a mirror. Kafka: FindCoordinator with key type MIRROR (3).
 func (c *Client) FindCoordinator(ctx context.Context, mirror string) (Node, error) {
-	ctx, leave, err := c.enter(ctx, 0)
+	ctx, p, leave, err := c.begin(ctx, 0, c.find)
 	if err != nil {
 		return Node{}, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return Node{}, err
-	}
 	return c.coordinator(ctx, p, mirror)
 }
 
@@ -238,24 +241,26 @@ func (c *Client) coordinator(ctx context.Context, p *peers, mirror string) (Node
 	}, nil
 }
 
-// holders returns the peers that a change of a mirror goes to: every agent when several are given, else the one that
+// holders finds the peers that a change of a mirror goes to: every agent when several are given, else the one that
 // holds the mirror.
-func (c *Client) holders(ctx context.Context, mirror string) (*peers, error) {
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
+func (c *Client) holders(mirror string) func(context.Context) (*peers, error) {
+	return func(ctx context.Context) (*peers, error) {
+		p, err := c.find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.all(); err != nil {
+			return nil, err
+		}
+		if len(c.cfg.Agents) > 0 {
+			return p, nil
+		}
+		holder, err := c.coordinator(ctx, p, mirror)
+		if err != nil {
+			return nil, err
+		}
+		return &peers{nodes: []Node{holder}}, nil
 	}
-	if err := p.all(); err != nil {
-		return nil, err
-	}
-	if len(c.cfg.Agents) > 0 {
-		return p, nil
-	}
-	holder, err := c.coordinator(ctx, p, mirror)
-	if err != nil {
-		return nil, err
-	}
-	return &peers{nodes: []Node{holder}}, nil
 }
 
 // kafkaError is a code and its words as an error.

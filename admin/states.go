@@ -34,15 +34,11 @@ type LeaderEpochBump struct {
 // ReadMirrorStates reads the stored states of partitions: topics holds their numbers by topic. Kafka: ReadMirrorStates.
 func (c *Client) ReadMirrorStates(ctx context.Context, mirror string, topics map[string][]int32, opts StatesOptions,
 ) ([]PartitionState, error) {
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.find)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	req := &fetchwire.ReadMirrorStatesRequest{MirrorName: mirror}
 	for _, name := range sortedKeys(topics) {
 		req.Topics = append(req.Topics, fetchwire.ReadMirrorStatesTopic{Name: name, Partitions: topics[name]})
@@ -91,15 +87,11 @@ func mergeState(states []PartitionState, s PartitionState) []PartitionState {
 func (c *Client) WriteMirrorStates(ctx context.Context, mirror string, states []PartitionState, stopped []string,
 	opts StatesOptions,
 ) ([]PartitionResult, error) {
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.holders(mirror))
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.holders(ctx, mirror)
-	if err != nil {
-		return nil, err
-	}
 	req := &fetchwire.WriteMirrorStatesRequest{MirrorName: mirror, StoppedTopics: stopped}
 	for _, s := range states {
 		i := slices.IndexFunc(req.Topics, func(t fetchwire.MirrorStatesTopic) bool { return t.Name == s.Topic })
@@ -126,15 +118,11 @@ func (c *Client) WriteMirrorStates(ctx context.Context, mirror string, states []
 // BumpLeaderEpochs raises leader epochs: each partition's becomes at least what is asked. Kafka: BumpLeaderEpochs.
 func (c *Client) BumpLeaderEpochs(ctx context.Context, bumps []LeaderEpochBump, opts StatesOptions,
 ) ([]PartitionResult, error) {
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
+	ctx, p, leave, err := c.begin(ctx, opts.Timeout, c.find)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	p, err := c.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if err := p.all(); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"slices"
+	"time"
 
 	"segmirror/fetchwire"
 )
@@ -29,12 +30,7 @@ func (c *Client) StartMirrorTopics(ctx context.Context, mirror string, topics []
 			TopicID: meta.TopicID, TopicName: name, NumPartitions: meta.NumPartitions,
 		})
 	}
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return c.alterTopics(ctx, mirror, topics, func() topicsCall {
+	return c.alterTopics(ctx, opts.Timeout, mirror, topics, func() topicsCall {
 		resp := &fetchwire.StartMirrorTopicsResponse{}
 		return topicsCall{req, resp, &resp.MirrorTopicsResult}
 	})
@@ -47,12 +43,7 @@ func (c *Client) StartMirrorTopics(ctx context.Context, mirror string, topics []
 func (c *Client) StopMirrorTopics(ctx context.Context, mirror string, topics []string, opts StopMirrorTopicsOptions,
 ) ([]TopicResult, error) {
 	req := &fetchwire.StopMirrorTopicsRequest{MirrorName: mirror, Topics: byName(topics), Patterns: opts.Patterns}
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return c.alterTopics(ctx, mirror, topics, func() topicsCall {
+	return c.alterTopics(ctx, opts.Timeout, mirror, topics, func() topicsCall {
 		resp := &fetchwire.StopMirrorTopicsResponse{}
 		return topicsCall{req, resp, &resp.MirrorTopicsResult}
 	})
@@ -64,12 +55,7 @@ func (c *Client) StopMirrorTopics(ctx context.Context, mirror string, topics []s
 func (c *Client) PauseMirrorTopics(ctx context.Context, mirror string, topics []string, opts PauseMirrorTopicsOptions,
 ) ([]TopicResult, error) {
 	req := &fetchwire.PauseMirrorTopicsRequest{MirrorName: mirror, Topics: byName(topics)}
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return c.alterTopics(ctx, mirror, topics, func() topicsCall {
+	return c.alterTopics(ctx, opts.Timeout, mirror, topics, func() topicsCall {
 		resp := &fetchwire.PauseMirrorTopicsResponse{}
 		return topicsCall{req, resp, &resp.MirrorTopicsResult}
 	})
@@ -81,12 +67,7 @@ func (c *Client) PauseMirrorTopics(ctx context.Context, mirror string, topics []
 func (c *Client) ResumeMirrorTopics(ctx context.Context, mirror string, topics []string, opts ResumeMirrorTopicsOptions,
 ) ([]TopicResult, error) {
 	req := &fetchwire.ResumeMirrorTopicsRequest{MirrorName: mirror, Topics: byName(topics)}
-	ctx, leave, err := c.enter(ctx, opts.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return c.alterTopics(ctx, mirror, topics, func() topicsCall {
+	return c.alterTopics(ctx, opts.Timeout, mirror, topics, func() topicsCall {
 		resp := &fetchwire.ResumeMirrorTopicsResponse{}
 		return topicsCall{req, resp, &resp.MirrorTopicsResult}
 	})
@@ -108,12 +89,14 @@ type topicsCall struct {
 
 // alterTopics sends what message makes to whoever holds the mirror, and merges the answers by topic: in the order
 // asked, then in that of the answers.
-func (c *Client) alterTopics(ctx context.Context, mirror string, topics []string, message func() topicsCall,
+func (c *Client) alterTopics(ctx context.Context, timeout time.Duration, mirror string, topics []string,
+	message func() topicsCall,
 ) ([]TopicResult, error) {
-	p, err := c.holders(ctx, mirror)
+	ctx, p, leave, err := c.begin(ctx, timeout, c.holders(mirror))
 	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	merge := topicMerge{several: len(p.nodes) > 1}
 	var whole error
 	answered := false
