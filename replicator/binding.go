@@ -8,7 +8,8 @@ import (
 // binding returns who holds a topic. A mirror that does not exist any more, because its declaration was taken out of
 // the configuration, holds nothing. Any goroutine.
 func (a *Agent) binding(topic string) binding {
-	b := parseBinding(a.metadata.config(resource{kind: resourceTopic, name: topic})[keyMirrorName])
+	holder, _ := a.metadata.value(resource{kind: resourceTopic, name: topic}, keyMirrorName)
+	b := parseBinding(holder)
 	if b.want != WantedNone && !a.exists(b.mirror) {
 		return binding{}
 	}
@@ -37,7 +38,7 @@ func (a *Agent) exists(mirror string) bool {
 
 // created reports whether a mirror was created by a request: it has an address then, a declared one's overlay never.
 func (a *Agent) created(mirror string) bool {
-	_, ok := a.metadata.config(resource{kind: resourceMirror, name: mirror})[keyBootstrap]
+	_, ok := a.metadata.value(resource{kind: resourceMirror, name: mirror}, keyBootstrap)
 	return ok
 }
 

@@ -230,7 +230,7 @@ func (a *Agent) describeBrokerConfig(name string) ([]fetchwire.DescribedConfig, 
 	}
 	var places []configPlace
 	add := func(of string, source int8) {
-		if v, ok := a.metadata.config(resource{kind: resourceBroker, name: of})[throttleRateKey]; ok {
+		if v, ok := a.metadata.value(resource{kind: resourceBroker, name: of}, throttleRateKey); ok {
 			places = append(places, configPlace{v, source})
 		}
 	}

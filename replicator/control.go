@@ -107,7 +107,7 @@ func (a *Agent) creation(name string, props map[string]string) []MetadataRecord 
 	var records []MetadataRecord
 	for _, topic := range a.metadata.names(resourceTopic) {
 		r := resource{kind: resourceTopic, name: topic}
-		if parseBinding(a.metadata.config(r)[keyMirrorName]).mirror == name {
+		if holder, _ := a.metadata.value(r, keyMirrorName); parseBinding(holder).mirror == name {
 			records = append(records, configRecord(r, keyMirrorName, nil))
 		}
 	}
@@ -149,7 +149,7 @@ func (a *Agent) free(name string) error {
 	case a.created(name):
 		return refuse(fetchwire.CodeDuplicateResource, "mirror %s exists", name)
 	}
-	if _, deleting := a.metadata.config(resource{kind: resourceMirror, name: name})[keyDeleting]; deleting {
+	if _, deleting := a.metadata.value(resource{kind: resourceMirror, name: name}, keyDeleting); deleting {
 		return refuse(fetchwire.CodeDuplicateResource, "mirror %s is being deleted", name)
 	}
 	return nil

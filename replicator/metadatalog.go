@@ -7,14 +7,15 @@ import (
 	"slices"
 	"sync"
 
+	"segmirror/fetchwire"
 	"segmirror/segment"
 )
 
 // The kinds of resources whose configuration the metadata log holds. Kafka: ConfigResource.Type; 64 is KIP-1279's.
 const (
-	resourceTopic  int8 = 2
-	resourceBroker int8 = 4
-	resourceMirror int8 = 64
+	resourceTopic  = fetchwire.ResourceTopic
+	resourceBroker = fetchwire.ResourceBroker
+	resourceMirror = fetchwire.ResourceMirror
 )
 
 // resource names what a configuration belongs to.
@@ -115,6 +116,12 @@ func (l *metadataLog) config(r resource) map[string]string {
 	out := map[string]string{}
 	l.view(func(image *metadataImage) { maps.Copy(out, image.configs[r]) })
 	return out
+}
+
+// value returns one key of a resource's configuration. Any goroutine.
+func (l *metadataLog) value(r resource, key string) (value string, ok bool) {
+	l.view(func(image *metadataImage) { value, ok = image.configs[r][key] })
+	return value, ok
 }
 
 // names returns the resources of a kind that have any configuration, in order. Any goroutine.

@@ -35,7 +35,7 @@ func (a *Agent) openMirrors() ([]MirrorConfig, error) {
 		configs = append(configs, cfg)
 	}
 	for _, name := range a.metadata.names(resourceMirror) {
-		if _, deleting := a.metadata.config(resource{kind: resourceMirror, name: name})[keyDeleting]; deleting {
+		if _, deleting := a.metadata.value(resource{kind: resourceMirror, name: name}, keyDeleting); deleting {
 			if err := a.forget(name); err != nil {
 				return nil, err
 			}
